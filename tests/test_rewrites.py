@@ -65,6 +65,7 @@ RAISED_BY: dict[str, str | tuple[str, ...]] = {
     "sql/bind/projection.py:_star_refused": "projection.py:_item",
     "sql/bind/query.py:_no_table": "query.py:_statement",
     "sql/bind/query.py:_syntax_error": "query.py:_one_statement",
+    "sql/bind/scope.py:_of_several": "scope.py:find",
     "sql/bind/scope.py:_unknown": "scope.py:find",
     "sql/bind/window.py:_unsupported": "window.py:_window",
     "tables/aggregates/top_k.py:made": "aggregate.py:_read_aggregate",

@@ -4,17 +4,21 @@ Two names that people take for one must not be two budgets. So the name of a uni
 NFKC, case-folded, blanks at the ends dropped and those within made one space. Characters that cannot be seen are
 refused, and so are letters of two alphabets that look alike within one name (Unicode Technical Standard 39, "mixed
 script").
+
+`meant_by` reads a name that is not known as the one known name that it is a slip of the pen away from.
 """
 
 from __future__ import annotations
 
+import re
 import unicodedata
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final
 
 from hubbub.errors import PolicyError
 
-__all__ = ["one_spelling", "space_name", "table_name"]
+__all__ = ["meant_by", "one_letter_apart", "one_spelling", "space_name", "table_name"]
 
 # Unicode's Default_Ignorable_Code_Point (DerivedCoreProperties), and the blanks that are letters or symbols.
 _UNSEEN: Final = (
@@ -22,6 +26,8 @@ _UNSEEN: Final = (
     (0x200B, 0x200F), (0x202A, 0x202E), (0x2060, 0x206F), (0x2800, 0x2800), (0x3164, 0x3164), (0xFE00, 0xFE0F),
     (0xFEFF, 0xFEFF), (0xFFA0, 0xFFA0), (0xFFF0, 0xFFF8), (0x1BCA0, 0x1BCA3), (0x1D173, 0x1D17A), (0xE0000, 0xE0FFF),
 )  # fmt: skip
+_BETWEEN: Final = re.compile(r"(?<=\w)[\s_-]+(?=\w)")
+_NUMBER: Final = re.compile(r"\d+")
 _ALIKE: Final = ("LATIN", "GREEK", "CYRILLIC", "ARMENIAN", "CHEROKEE", "COPTIC")
 
 
@@ -85,3 +91,74 @@ def _check(name: str, what: str) -> None:
 def _is_unseen(character: str) -> bool:
     code = ord(character)
     return any(low <= code <= high for low, high in _UNSEEN) or unicodedata.category(character) in ("Cc", "Cf", "Co")
+
+
+def meant_by(name: str, known: Iterable[str]) -> str | None:
+    """The known name that somebody meant who wrote another one; None where that is not plain, or where two are as near.
+
+    Names are the same in all but case and what stands between words, or one slip apart in one word. A slip is a letter
+    twice that stands once, or the other way round; an s at the end, more or less; in words of four letters two that are
+    exchanged, in words of five one more or less, and in words of seven one for another, but not the first or, of more
+    and less, the last: `stage` is not `state`, nor `max` `min`. Digits and signs are never slips.
+
+    >>> meant_by("wrads", ["wards", "age"]), meant_by("Patient ID", ["patient_id"]), meant_by("totl", ["total"])
+    ('wards', 'patient_id', 'total')
+    >>> meant_by("income_2025", ["income_2024"]), meant_by("stage", ["state"]), meant_by("agee", ["age", "ager"])
+    (None, None, None)
+    """
+    near = one_letter_apart(name, known)
+    if len(near) != 1 or _NUMBER.findall(name) != _NUMBER.findall(near[0]):
+        return None
+    apart = _apart(_words(name), _words(near[0]))
+    return near[0] if apart is not None and _is_slip(*apart) else None
+
+
+def one_letter_apart(name: str, known: Iterable[str]) -> tuple[str, ...]:
+    """The known names that are at most one letter apart from another one, or two that are exchanged.
+
+    >>> one_letter_apart("WHER", ["WHERE", "WHEN", "WITH"])
+    ('WHERE', 'WHEN')
+    """
+    apart = {one: _apart(_words(name), _words(one)) for one in known}
+    return tuple(one for one, pair in apart.items() if pair is not None and _at_most_one_letter(*pair))
+
+
+def _words(name: str) -> list[str]:
+    return _BETWEEN.split(name.strip().lower())
+
+
+def _apart(written: list[str], known: list[str]) -> tuple[str, str] | None:
+    """The one word in which two names differ; two empty ones where they are the same, None where they differ more."""
+    if "".join(written) == "".join(known):
+        return "", ""
+    if len(written) != len(known):  # a word that is cut in two, or two that are one
+        written, known = ["".join(written)], ["".join(known)]
+    apart = [pair for pair in zip(written, known, strict=True) if pair[0] != pair[1]]
+    return apart[0] if len(apart) == 1 else None
+
+
+def _first_difference(a: str, b: str) -> int:
+    return next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
+
+
+def _at_most_one_letter(a: str, b: str) -> bool:
+    """Whether two words are one letter apart, or two letters that are exchanged."""
+    i = _first_difference(a, b)
+    exchanged = a[i : i + 2] == b[i : i + 2][::-1] and a[i + 2 :] == b[i + 2 :]
+    return exchanged or a[i + 1 :] == b[i + 1 :] or a[i:] == b[i + 1 :] or a[i + 1 :] == b[i:]
+
+
+def _is_slip(a: str, b: str) -> bool:
+    """Whether two words that are one letter apart are most probably one word."""
+    if a == b:
+        return True
+    i = _first_difference(a, b)
+    if not (a[i : i + 1] + b[i : i + 1]).isalpha():
+        return False
+    if len(a) == len(b):
+        exchanged = a[i : i + 2] == b[i : i + 2][::-1]
+        return i > 0 and len(a) > (3 if exchanged else 6)
+    short, long = sorted((a, b), key=len)
+    if i == len(short) and long[-1] == "s":
+        return len(short) > 2
+    return i > 0 and (long[i] == long[i - 1] or (len(long) > 4 and i < len(short)))

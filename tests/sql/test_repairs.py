@@ -85,3 +85,39 @@ def test_signs_that_dialects_read_differently_are_not_translated(asked: hb.Sessi
 
 def test_a_question_with_backticks_is_translated(asked: hb.Session) -> None:
     assert _repaired(asked, "SELECT COUNT(*) FROM `p` WHERE `a` > 1") == ['SELECT COUNT(*) FROM "p" WHERE "a" > 1']
+
+
+@pytest.fixture(scope="module")
+def named_alike() -> Iterator[hb.Session]:
+    columns = ("id", "income_2024", "state", "max_temp", "wards", "words", "region", "lefts", "note_a")
+    table = hb.table(pa.table({name: [1] for name in columns}), unit="id", max_groups=1, max_rows=1)
+    with hb.Session({"visits_2024": table, "other": table}, budget=hb.Budget(1), ledger=None) as session:
+        yield session
+
+
+@pytest.mark.parametrize("column", ["income_2025", "stage", "min_temp", "w0rds", "wrds", "note_b", "legion", "cost"])
+def test_a_name_that_could_be_another_one_is_not_put_right(named_alike: hb.Session, column: str) -> None:
+    assert not _repaired(named_alike, f"SELECT COUNT({column}) FROM other")
+
+
+@pytest.mark.parametrize("column", ["regoin", "regions", "maxtemp", "statte"])
+def test_a_name_with_one_slip_is_put_right(named_alike: hb.Session, column: str) -> None:
+    [whole] = _repaired(named_alike, f"SELECT COUNT({column}) FROM other")
+    assert named_alike.check(whole, epsilon=0.1)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT COUNT(*) FROM visits_2025",
+        "SELECT COUNT(state) FROM other a JOIN visits_2024 b ON a.id = b.id",
+        'SELECT COUNT(*) FROM other WHERE state = "regoin"',
+        "SELECT STDDEVPS(state) FROM other",
+        "SELECT COUNT(*) FROM other WHERE state ILKE '1%'",
+        "SELECT state, COUNT(*) FROM other GROUP BY state ORDER BY state DSC",
+        "SELECT COUNT(*) FROM (SELECT id, SUM(state) OVER w AS s FROM other "
+        "WINDOW one AS (PARTITION BY id), two AS (PARTITION BY id ORDER BY region))",
+    ],
+)
+def test_a_word_that_could_be_two_is_left_to_who_asks(named_alike: hb.Session, sql: str) -> None:
+    assert not _repaired(named_alike, sql)

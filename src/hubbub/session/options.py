@@ -13,7 +13,6 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from decimal import Decimal
-from difflib import get_close_matches
 from fractions import Fraction
 from typing import Any, Final, Literal, TypedDict, TypeVar, cast, get_args
 
@@ -23,6 +22,7 @@ from hubbub.errors import ParameterError
 from hubbub.keywords import named
 from hubbub.ledger.budget import EpsilonLike
 from hubbub.remedies import GiveOptions, LeaveOut
+from hubbub.spelling import meant_by
 from hubbub.sql.bind.scope import did_you_mean
 from hubbub.tables.declare import Bounding, Limits
 
@@ -103,8 +103,8 @@ class Options:
         known = [field.name for field in fields(cls)]
         for name in given:
             if name not in known:
-                near = get_close_matches(name, known, n=1)
-                way = GiveOptions((near[0],), instead=(name,)) if near else LeaveOut((name,))
+                near = meant_by(name, known)
+                way = LeaveOut((name,)) if near is None else GiveOptions((near,), instead=(name,))
                 said = f"{'Give ' if near else 'Ask '}{way.in_python()}."
                 raise ParameterError(
                     f"{name!r} is not an option of a question. {did_you_mean(name, known)} {said}", remedy=way

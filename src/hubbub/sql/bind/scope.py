@@ -7,14 +7,17 @@ m` in a sub-query is the expression itself wherever `m` stands.
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Protocol
 
 from sqlglot import exp
+from sqlglot.dialects.duckdb import DuckDB
 
 from hubbub.remedies import DeclareType, Rewrite
+from hubbub.spelling import meant_by
 from hubbub.sql.text.locate import in_place, refuse
 from hubbub.tables.columns import Scalar
 from hubbub.tables.declare import EACH_ROW, PrivateTable
@@ -85,7 +88,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     "Did you mean 'ward'?"
     """
     known = sorted(known)
-    near = _nearest(name, known)
+    near = meant_by(name, known) or _nearest(name, known)
     if near is not None:
         return f"Did you mean {near!r}?"
     if not known:
@@ -95,19 +98,23 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def table_meant(name: str, known: Iterable[str]) -> tuple[Rewrite, ...]:
-    """The nearest name of a table, where a table is asked for by its name alone; nothing where none is near.
+    """The name of a table that was meant, where it is asked for by its name alone; nothing where that is not plain.
 
     >>> table_meant("vists", ["visits", "wards"])
     (Rewrite(example="'visits'", sql='visits'),)
     """
-    near = _nearest(name, sorted(known))
+    near = meant_by(name, known)
     return () if near is None else (Rewrite(repr(near), near),)
 
 
 def meant(name: str, known: Iterable[str], text: str, node: exp.Expr) -> tuple[Rewrite, ...]:
-    """The question with the nearest name that there is; nothing where none is near."""
-    near = _nearest(name, sorted(known))
-    return () if near is None else (in_place(near, text, node),)
+    """The question with the name that was meant; nothing where that is not plain, or could be another one."""
+    near = meant_by(name, known)
+    if near is None:
+        return ()
+    plain = re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", near) and near.upper() not in DuckDB.Tokenizer.KEYWORDS
+    written = near if plain else exp.to_identifier(near, quoted=True).sql("duckdb")
+    return (Rewrite(near, in_place(written, text, node).sql),)
 
 
 def _nearest(name: str, known: Sequence[str]) -> str | None:
@@ -206,10 +213,7 @@ class Scope:
             every = [c for s in self.sources for c in s.columns]
             raise self._unknown(node, every, self.sources[0].alias if len(self.sources) == 1 else "")
         if len(holders) > 1:
-            names = " and ".join(repr(s.alias) for s, _ in holders)
-            ways = [in_place(f"{s.alias}.{column}", self.text, node) for s, column in holders]
-            whose = " or ".join(way.example for way in ways)
-            raise refuse(f"{node.name!r} is a column of {names}: write {whose}.", self.text, node, remedy=ways)
+            raise self._of_several(node, holders)
         source, column = holders[0]
         return _called(source.columns[column], column)
 
@@ -239,17 +243,26 @@ class Scope:
                     columns[merged] = self.merged[merged]
         return columns
 
+    def _of_several(self, node: exp.Column, holders: Sequence[tuple[Source, str]]) -> Exception:
+        """What refuses a column that several tables have: whose it is only its writer knows, so each way is a blank."""
+        names = " and ".join(repr(s.alias) for s, _ in holders)
+        ways = [Rewrite(f"{s.alias}.{column}") for s, column in holders]
+        whose = " or ".join(way.example for way in ways)
+        return refuse(f"{node.name!r} is a column of {names}: write {whose}.", self.text, node, remedy=ways)
+
     def _unknown(self, node: exp.Column, known: Iterable[str], table: str) -> Exception:
         where = f" in table {table!r}" if table else ""
         text = not node.table and node.this.args.get("quoted")
         quoted = exp.Literal.string(node.name).sql()
         hint = f" Double quotes are for names; text stands in single ones: {quoted}." if text else ""
         as_text = (in_place(quoted, self.text, node),) if text else ()
+        near = meant(node.name, known, self.text, node.this)
         return refuse(
             f"unknown column {node.name!r}{where}. {did_you_mean(node.name, known)}{hint}",
             self.text,
             node,
-            remedy=(*as_text, *meant(node.name, known, self.text, node.this)),
+            # A name in double quotes that is near to a column is either: what was meant only its writer knows.
+            remedy=() if as_text and near else (*as_text, *near),
         )
 
 

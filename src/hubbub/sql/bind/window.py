@@ -183,7 +183,8 @@ class Windows:
         raise self.rows.reader.refuse(
             f"there is no window {name.name!r}. {did_you_mean(name.name, known)}",
             node,
-            remedy=meant(name.name, known, text, name) or tuple(in_place(n, text, name) for n in known),
+            remedy=meant(name.name, known, text, name)
+            or tuple(in_place(n, text, name) for n in known if len(known) == 1),
         )
 
     def _order(self, node: exp.Window, rows: ExpressionReader) -> tuple[tuple[Expression, bool, bool], ...]:

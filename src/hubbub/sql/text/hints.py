@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Final
 
 from hubbub.remedies import Rewrite
+from hubbub.spelling import meant_by
 from hubbub.tables.columns import Between, Declaration, OneOf
 
 __all__ = ["ALLOWED", "clause_refused", "instead", "questions_instead", "ways"]
@@ -121,7 +122,7 @@ _INSTEAD: Final = {
     "COUNT_BIG": _ROWS,
     "TOTAL": _TOTAL,
     "VARP": _VARIANCE,
-    "STDEVP": _DEVIATION,
+    **dict.fromkeys(("STDEVP", "STDDEVP"), _DEVIATION),
     "SUMIF": _WHERE,
     "ARRAY_OVERLAPS": _BOTH,
     "SUBSTRING_INDEX": _PIECE,
@@ -143,19 +144,24 @@ def instead(name: str, known: Iterable[str]) -> str:
     """
     if name.upper() in _INSTEAD:
         return f"{_INSTEAD[name.upper()]} "
-    near = _nearest(name, known)
+    near = _meant(name, known) or _nearest(name, known)
     return f"Did you mean {near}? " if near is not None else ""
 
 
 def ways(name: str, known: Iterable[str]) -> tuple[Rewrite, ...]:
-    """What `instead` says, as data; nothing where it says nothing.
+    """What `instead` says, as data; nothing where it says nothing, or guesses among functions.
 
     >>> [way.example for way in ways("LENGHT", ["LENGTH", "LOWER"])]
     ['LENGTH']
     """
     hint = _INSTEAD.get(name.upper())
-    example = _nearest(name, known) if hint is None else _WRITE[hint]
+    example = _meant(name, known) if hint is None else _WRITE[hint]
     return () if example is None else (Rewrite(example),)
+
+
+def _meant(name: str, known: Iterable[str]) -> str | None:
+    meant = meant_by(name.upper(), known)
+    return meant if meant != name.upper() else None
 
 
 def _nearest(name: str, known: Iterable[str]) -> str | None:

@@ -6,7 +6,6 @@ What is changed is the text, and not its tree: parameters, and all that is not a
 from __future__ import annotations
 
 import contextlib
-import difflib
 import itertools
 from collections.abc import Iterable, Iterator, Sequence, Set
 from typing import Any, Final
@@ -16,8 +15,9 @@ from sqlglot import exp
 from sqlglot.errors import ErrorLevel, SqlglotError
 
 from hubbub.remedies import Rewrite
-from hubbub.sql.text.locate import span_of
-from hubbub.sql.text.read import AsWritten
+from hubbub.spelling import one_letter_apart
+from hubbub.sql.text.locate import in_place, span_of
+from hubbub.sql.text.read import FORMS, AsWritten
 
 __all__ = [
     "called_otherwise",
@@ -31,6 +31,7 @@ __all__ = [
     "renamed_call",
     "star_with",
     "texts_of",
+    "with_other_arguments",
     "without_before",
     "without_brackets",
     "without_order",
@@ -84,8 +85,7 @@ def misspelt_start(text: str, first: Any) -> tuple[Rewrite, ...]:
     >>> misspelt_start("SELCT 1", sqlglot.tokenize("SELCT 1")[0])
     (Rewrite(example='SELECT', sql='SELECT 1'),)
     """
-    near = difflib.get_close_matches(first.text.upper(), _STARTS, n=1, cutoff=0.75)
-    ways = [_spliced(text, first.start, first.end + 1, word) for word in near]
+    ways = [_spliced(text, first.start, first.end + 1, word) for word in one_letter_apart(first.text.upper(), _STARTS)]
     return tuple(way for way in ways if _reads(way.sql or "") is not None)
 
 
@@ -110,7 +110,7 @@ def one_statement(text: str) -> tuple[Rewrite, ...]:
 
 def readable(text: str, at: int) -> Rewrite | None:
     """The question nearest to a text that is none: a word that is misspelt, a bracket or a quote that is not closed, a
-    sign that is turned round, or SQL of another dialect, said in DuckDB's.
+    sign that is turned round, or SQL of another dialect, said in DuckDB's. None where two texts are as near.
 
     >>> readable("SELECT COUNT(*) FORM t", 21).sql
     'SELECT COUNT(*) FROM t'
@@ -119,8 +119,10 @@ def readable(text: str, at: int) -> Rewrite | None:
     """
     if len(text) > LONGEST:
         return None
-    near = (way for way in _near(text, at) if _reads(way.sql or "") is not None)
-    return next(near, None) or _said_otherwise(text)
+    near = {way.sql: way for way in _near(text, at) if _reads(way.sql or "") is not None}
+    if len(near) > 1:
+        return None  # ILKE may be LIKE or ILIKE
+    return next(iter(near.values()), None) or _said_otherwise(text)
 
 
 def _near(text: str, at: int) -> Iterator[Rewrite]:
@@ -133,7 +135,7 @@ def _near(text: str, at: int) -> Iterator[Rewrite]:
     before = [t for t in tokens if t.start <= at][-3:]
     for token in reversed([*before, *[t for t in tokens if t.start > at][:1]]):
         if _word(token).isalpha() and _word(token) not in _WORDS:
-            for word in difflib.get_close_matches(_word(token), _WORDS, n=1, cutoff=0.7):
+            for word in one_letter_apart(_word(token), _WORDS) if len(_word(token)) > 2 else ():
                 yield _spliced(text, token.start, token.end + 1, word)
     for start in range(max(0, at - 3), at + 1):
         turned = _TURNED.get(text[start : start + 2])
@@ -388,6 +390,18 @@ def texts_of(text: str, nodes: Iterable[exp.Expr]) -> tuple[Rewrite, ...]:
 def called_otherwise(text: str, old: str, ways: Iterable[Rewrite]) -> tuple[Rewrite, ...]:
     """Ways out of a function that is not there: where one is another name, the whole question with it."""
     return tuple(renamed_call(text, old, way.example) if way.example.isidentifier() else way for way in ways)
+
+
+def with_other_arguments(text: str, node: exp.Expr, name: str) -> tuple[str, Rewrite] | None:
+    """What is said of a function that has more arguments than it takes, or a logarithm another base than 10."""
+    if isinstance(node, exp.Anonymous) and name in FORMS:
+        way = Rewrite(FORMS[name])
+        return f"{name} does not take {len(node.expressions)} arguments; write {way.example}.", way
+    if isinstance(node, exp.Log) and isinstance(node.expression, exp.Expr):
+        base, number = (argument.sql(AsWritten) for argument in (node.this, node.expression))
+        way = in_place(f"(LN({number}) / LN({base}))", text, node)
+        return f"a logarithm to another base than 10 is a quotient; write {way.example}.", way
+    return None
 
 
 def renamed_call(text: str, old: str, new: str) -> Rewrite:
