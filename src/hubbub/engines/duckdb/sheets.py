@@ -2,41 +2,50 @@
 
 Each cell has a type of its own, so a column's kind is what is declared (text where nothing is), and a cell of another
 type is NULL. A number is text as it would be typed: a ZIP code that was stored as the number 2138 is "2138". A row of
-empty cells is not a row.
+empty cells is not a row. Cells to the right of the last name are not read: a note beside one person's row would be a
+column without a name.
 
-Cells to the right of the last name are not read: the reader gives every row the width of the longest one, so a note
-beside one person's row would be a column without a name. A row with a cell that the reader cannot hold (a moment or a
-time span beyond all dates) is left out, alone.
+.xlsx and .ods are read here, row by row (`xlsx_file`, `ods_file`): a cell far to the right or far below costs nothing
+but itself. .xls is read by calamine, which gives every row the width of the longest one, of 65,536 rows and 256 columns
+at most, and leaves out a row with a moment or a time span beyond all dates.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from typing import Any, Final
 
 import pyarrow as pa
 
 from hubbub.engines.duckdb.fitted import OBJECTS, rows_as_table
+from hubbub.engines.duckdb.ods_file import OdsFile
+from hubbub.engines.duckdb.xlsx_file import XlsxFile
 from hubbub.errors import PolicyError
 from hubbub.tables.kinds import Kind
 
 __all__ = ["read_sheet", "sheet_columns", "sheet_values"]
 
+_ROWS: Final = 1 << 14
+"""Rows that become columns together."""
+
 
 def sheet_columns(name: str, path: str, sheet: str | None) -> list[str]:
-    """The column names in the first row of a sheet: the one that is named, or the only one.
+    """The column names in the first row of a sheet: the one that is named, or the only one. The others are looked
+    through, so that a file that is damaged is refused here.
 
     Raises PolicyError where the extra `excel` is not there, and for a file without such a sheet or a usable first row.
     """
-    rows, problem = [], None
+    header, problem = list[str](), None
     try:
-        rows = _rows(path, sheet)
+        header = _header(_first_row(path, sheet))
     except PolicyError as error:
         problem = str(error)
     except Exception:  # a file may be broken in any way, and the words of its reader may hold rows
         problem = "it cannot be read as a spreadsheet"
-    header = _header(rows)
     if problem is None and (not header or not all(header)):
         problem = "the first row of the sheet must name every column"
     if problem is None and len({column.lower() for column in header}) < len(header):
@@ -52,52 +61,87 @@ def read_sheet(path: str, sheet: str | None, schema: pa.Schema, types: Mapping[s
     Raises PolicyError where its first row has changed.
     """
     rows = _rows(path, sheet)
-    if _header(rows) != schema.names:
+    if _header(next(rows, [])) != schema.names:
         raise PolicyError("the columns of a sheet have changed")
     fits = [_FITS[types.get(column, Kind.TEXT)] for column in schema.names]
-    return rows_as_table(_filled(rows, len(fits)), schema, fits)
+    filled, tables = _filled(rows, len(fits)), [schema.empty_table()]
+    while some := list(islice(filled, _ROWS)):
+        tables.append(rows_as_table(some, schema, fits))
+    return pa.concat_tables(tables)
 
 
 def sheet_values(path: str, sheet: str | None, columns: Sequence[str]) -> dict[str, int]:
     """How many rows of a sheet have anything in each column, of whatever type."""
-    filled = _filled(_rows(path, sheet), len(columns))
-    return {c: sum(i < len(row) and row[i] not in (None, "") for row in filled) for i, c in enumerate(columns)}
+    rows = _rows(path, sheet)
+    next(rows, None)
+    counts = [0] * len(columns)
+    for row in _filled(rows, len(columns)):
+        for i, cell in enumerate(row):
+            counts[i] += cell not in (None, "")
+    return dict(zip(columns, counts, strict=True))
 
 
-def _filled(rows: list[list[Any]], width: int) -> list[list[Any]]:
-    """The rows below the first with anything in their named columns; what stands right of these is nobody's."""
-    named = (row[:width] for row in rows[1:])
-    return [row for row in named if any(cell not in (None, "") for cell in row)]
+def _filled(rows: Iterable[list[Any]], width: int) -> Iterator[list[Any]]:
+    """The rows with anything in their named columns; what stands right of these is nobody's."""
+    named = (row[:width] for row in rows)
+    return (row for row in named if any(cell not in (None, "") for cell in row))
 
 
-def _header(rows: list[list[Any]]) -> list[str]:
+def _header(first: list[Any]) -> list[str]:
     """The names in the first row, up to the last cell of it that holds anything."""
-    first = list(rows[0]) if rows else []
-    while first and first[-1] in (None, ""):
-        first.pop()
-    return [cell.strip() if isinstance(cell, str) else "" for cell in first]
+    names = list(first)
+    while names and names[-1] in (None, ""):
+        names.pop()
+    return [cell.strip() if isinstance(cell, str) else "" for cell in names]
 
 
-def _rows(path: str, sheet: str | None) -> list[list[Any]]:
-    """All cells, the first row first; of a row that the reader cannot hold none.
+def _rows(path: str, sheet: str | None) -> Iterator[list[Any]]:
+    """All rows, the one with the names first; one that holds nothing may be left out.
 
     Raises PolicyError where there is no such sheet.
     """
+    if path.lower().endswith(".xls"):
+        yield from _old_rows(path, sheet)
+        return
+    with _opened(path) as book:
+        yield from book.rows(_chosen(list(book.sheets), sheet))
+
+
+def _first_row(path: str, sheet: str | None) -> list[Any]:
+    """The row with the names of a sheet that can be read to its end."""
+    if path.lower().endswith(".xls"):
+        return next(_old_rows(path, sheet), [])
+    with _opened(path) as book:
+        return book.first(_chosen(list(book.sheets), sheet))
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[XlsxFile | OdsFile]:
+    with zipfile.ZipFile(path) as archive:
+        yield XlsxFile(archive) if path.lower().endswith(".xlsx") else OdsFile(archive)
+
+
+def _chosen(names: list[str], sheet: str | None) -> str:
+    if sheet is None and len(names) > 1:
+        raise PolicyError(f"it has the sheets {', '.join(names)}; say which with table=")
+    if sheet is not None and sheet not in names:
+        raise PolicyError(f"it has no sheet {sheet!r}; it has {', '.join(names)}")
+    return sheet or names[0]
+
+
+def _old_rows(path: str, sheet: str | None) -> Iterator[list[Any]]:
+    """The rows of an .xls; of a row that the reader cannot hold no cells."""
     try:
         from python_calamine import CalamineWorkbook
     except ImportError:
         raise PolicyError(
-            "a spreadsheet needs the package python-calamine, the extra `excel` of hubbub; or save the sheet as a CSV"
+            "an .xls needs the package python-calamine, the extra `excel` of hubbub; or save it as an .xlsx"
         ) from None
     with CalamineWorkbook.from_path(path) as book:
-        names = book.sheet_names
-        if sheet is None and len(names) > 1:
-            raise PolicyError(f"it has the sheets {', '.join(names)}; say which with table=")
-        if sheet is not None and sheet not in names:
-            raise PolicyError(f"it has no sheet {sheet!r}; it has {', '.join(names)}")
-        cells = book.get_sheet_by_name(sheet or names[0])
+        cells = book.get_sheet_by_name(_chosen(book.sheet_names, sheet))
         before = [""] * cells.start[1] if cells.start else []  # empty columns, which are left out row by row
-        return [before + row for row in _one_by_one(cells.iter_rows(), cells.end[0] + 1 if cells.end else 0)]
+        for row in _one_by_one(cells.iter_rows(), cells.end[0] + 1 if cells.end else 0):
+            yield before + row
 
 
 def _one_by_one(rows: Iterator[list[Any]], count: int) -> Iterator[list[Any]]:

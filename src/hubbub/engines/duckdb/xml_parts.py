@@ -1,0 +1,116 @@
+"""Parts of a zip archive that are XML, read as a stream: what the spreadsheets .xlsx and .ods are made of.
+
+A part takes the memory of what is kept of it, and a time that grows with its size: nothing that it declares (sizes,
+ranges, entities) makes more of it than stands there.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+import zipfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Final
+from xml.parsers import expat
+
+__all__ = ["ODD", "WIDEST", "Columns", "Local", "Parser", "fed", "first_of", "iso_moment", "read_part"]
+
+ODD: Final = object()
+"""A cell that holds something which no column can: a time of day, a span of time, an error value."""
+
+WIDEST: Final = 1 << 14
+"""Columns that a sheet has at most."""
+
+Start = Callable[[str, Mapping[str, str]], None]
+Parser = Any  # pyexpat's own class has no public name
+_PIECE: Final = 1 << 16
+_MOMENT: Final = re.compile(r"\d{4}-\d\d-\d\d(T\d\d:\d\d:\d\d(\.\d+)?)?", re.ASCII)
+_TIME: Final = re.compile(r"\d\d:\d\d:\d\d(\.\d+)?", re.ASCII)
+
+
+class Local(dict[str, str]):
+    """The last part of an element's name, without its namespace.
+
+    >>> Local()["http://schemas.openxmlformats.org/spreadsheetml/2006/main row"]
+    'row'
+    """
+
+    def __missing__(self, name: str) -> str:
+        self[name] = short = name.rpartition(" ")[2]
+        return short
+
+
+class Columns(dict[str, int]):
+    """The column of a place, counted from 0, by its letters; one right of every sheet where they are none.
+
+    >>> columns = Columns()
+    >>> columns["A"], columns["AB"], columns["XFD"], columns["?"], columns["ABCD"]
+    (0, 27, 16383, 16384, 16384)
+    """
+
+    def __missing__(self, letters: str) -> int:
+        column = 0
+        for letter in letters[:4]:
+            column = column * 26 + ord(letter) - ord("A") + 1
+        known = letters.isascii() and letters.isalpha() and letters.isupper()
+        self[letters] = column = min(column - 1, WIDEST) if known else WIDEST
+        return column
+
+
+def _refused(*_: Any) -> None:
+    """Raises ValueError: no spreadsheet declares a document type, and one can make a gigabyte of a line."""
+    raise ValueError("a document type")
+
+
+def fed(
+    archive: zipfile.ZipFile, part: str, begun: Callable[[Parser], None], *, spaces: bool = True
+) -> Iterator[Parser]:
+    """Read a part piece by piece: the parser is yielded after each. begun: sets what is called for its elements.
+    spaces: whether they are named by name space and name, or as they are written.
+
+    Raises KeyError for a part that is not there, and what the parser or the archive raises for one that is damaged.
+    """
+    parser = expat.ParserCreate(namespace_separator=" " if spaces else None)
+    parser.buffer_text = True
+    parser.StartDoctypeDeclHandler = _refused
+    begun(parser)
+    with archive.open(part) as file:
+        while piece := file.read(_PIECE):
+            parser.Parse(piece, False)
+            yield parser
+    parser.Parse(b"", True)
+    yield parser
+
+
+def first_of(pieces: Iterator[Parser], made: Sequence[Any]) -> Any:
+    """The first of what is made of a part; the rest is looked through for damage, and nothing made of it."""
+    for parser in pieces:
+        if made:
+            parser.StartElementHandler = parser.EndElementHandler = parser.CharacterDataHandler = None
+    return made[0] if made else None
+
+
+def read_part(archive: zipfile.ZipFile, part: str, start: Start) -> None:
+    """Call `start` for each element of a part, with its name without namespace."""
+    local = Local()
+
+    def begun(parser: Parser) -> None:
+        parser.StartElementHandler = lambda name, attributes: start(local[name], attributes)
+
+    for _ in fed(archive, part, begun):
+        pass
+
+
+def iso_moment(text: str) -> Any:
+    """A day or a moment; the text where it is neither.
+
+    >>> iso_moment("2025-01-02"), iso_moment("2025-01-02T03:04:05"), iso_moment("2025-01-02T03:04:05Z")
+    (datetime.date(2025, 1, 2), datetime.datetime(2025, 1, 2, 3, 4, 5), '2025-01-02T03:04:05Z')
+    """
+    if _TIME.fullmatch(text):
+        return ODD
+    if written := _MOMENT.fullmatch(text):
+        with suppress(ValueError):
+            return dt.datetime.fromisoformat(text) if written.group(1) else dt.date.fromisoformat(text)
+    return text

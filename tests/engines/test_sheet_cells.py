@@ -1,0 +1,228 @@
+"""The cells of .xlsx and .ods, as they are read here: against calamine, and with one cell far away or of no kind."""
+
+from __future__ import annotations
+
+import datetime as dt
+import io
+import tracemalloc
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import hubbub as hb
+from hubbub.engines.duckdb.ods_file import OdsFile
+from hubbub.engines.duckdb.sheets import read_sheet, sheet_columns, sheet_values
+from hubbub.engines.duckdb.sources import Sheet, hold
+from hubbub.engines.duckdb.xlsx_file import XlsxFile
+from hubbub.engines.duckdb.xml_parts import ODD
+from hubbub.tables.kinds import Kind
+
+MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+REFERS = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+PACKAGE = "http://schemas.openxmlformats.org/package/2006/relationships"
+SHARED = (
+    "<si><t>plain</t></si><si><r><t>a</t></r><r><t xml:space='preserve'> b</t></r><rPh><t>spoken</t></rPh></si>"
+    "<si><t> pad </t></si><si><t>x_x000D_y_x0041__xD800_</t></si><si/>"
+)
+FORMATS = '<numFmt numFmtId="164" formatCode="[h]:mm"/><numFmt numFmtId="165" formatCode="yyyy\\-mm\\-dd"/>'
+STYLES = (0, 46, 14, 22, 164, 165)
+
+
+def archive(parts: dict[str, str]) -> bytes:
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as book:
+        for name, text in parts.items():
+            book.writestr(name, text)
+    return made.getvalue()
+
+
+def xlsx(rows: str, *, more: str = "", before: str = "") -> bytes:
+    kinds = {"sheet": "worksheet", "styles": "styles", "sharedStrings": "sharedStrings"}
+    links = "".join(f'<Relationship Id="{i}" Type="{REFERS}/{k}" Target="{i}.xml"/>' for i, k in kinds.items())
+    xfs = "".join(f'<xf numFmtId="{n}"/>' for n in STYLES)
+    return archive(
+        {
+            "[Content_Types].xml": '<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types"/>',
+            "_rels/.rels": f'<Relationships xmlns="{PACKAGE}"><Relationship Id="r" Type="{REFERS}/officeDocument" '
+            'Target="xl/workbook.xml"/></Relationships>',
+            "xl/workbook.xml": f'<workbook xmlns="{MAIN}" xmlns:r="{REFERS}">{more}<sheets><sheet name="S" sheetId="1" '
+            'r:id="sheet"/></sheets></workbook>',
+            "xl/_rels/workbook.xml.rels": f'<Relationships xmlns="{PACKAGE}">{links}</Relationships>',
+            "xl/styles.xml": f'<styleSheet xmlns="{MAIN}"><numFmts>{FORMATS}</numFmts><cellStyleXfs><xf numFmtId="14"/>'
+            f"</cellStyleXfs><cellXfs>{xfs}</cellXfs></styleSheet>",
+            "xl/sharedStrings.xml": f'<sst xmlns="{MAIN}">{SHARED}</sst>',
+            "xl/sheet.xml": f'{before}<worksheet xmlns="{MAIN}"><sheetData>{rows}</sheetData></worksheet>',
+        }
+    )
+
+
+URN = " ".join(
+    f'xmlns:{short}="urn:oasis:names:tc:opendocument:xmlns:{name}:1.0"'
+    for short, name in {"office": "office", "table": "table", "text": "text", "draw": "drawing"}.items()
+)
+
+
+def ods(rows: str) -> bytes:
+    return archive(
+        {
+            "mimetype": "application/vnd.oasis.opendocument.spreadsheet",
+            "META-INF/manifest.xml": "<manifest/>",
+            "content.xml": f"<office:document-content {URN}><office:body><office:spreadsheet><table:table "
+            f'table:name="S">{rows}</table:table></office:spreadsheet></office:body></office:document-content>',
+        }
+    )
+
+
+def read(data: bytes) -> list[list[Any]]:
+    with zipfile.ZipFile(io.BytesIO(data)) as parts:
+        book: Any = XlsxFile(parts) if "xl/workbook.xml" in parts.namelist() else OdsFile(parts)
+        return list(book.rows("S"))
+
+
+def calamine(data: bytes) -> list[list[Any]]:
+    """What calamine reads; of what no column can hold, `ODD`, and of nothing, None."""
+    reader = pytest.importorskip("python_calamine").CalamineWorkbook
+    rows = reader.from_filelike(io.BytesIO(data)).get_sheet_by_name("S").to_python(skip_empty_area=False)
+    odd = (dt.time, dt.timedelta)
+    return [[None if c == "" else ODD if isinstance(c, odd) else c for c in row] for row in rows]
+
+
+def inline(text: str) -> str:
+    return f'<c t="inlineStr"><is><t>{text}</t></is></c>'
+
+
+ALIKE = [
+    "<c><v>1.5</v></c>", "<c><v>1e400</v></c>", "<c><v>abc</v></c>", "<c><v>1_0</v></c>", '<c t="n"><v>-7</v></c>',
+    '<c t="b"><v>1</v></c>', '<c t="b"><v>0</v></c>', '<c t="b"/>', "<c><f>A1</f></c>", "<c><f>A1</f><v>5</v></c>",
+    '<c t="str"><v> a &amp; b_x000D_ </v></c>', '<c t="str"><v></v></c>', '<c t="inlineStr"><v>7</v></c>',
+    inline(" pad "), inline("a_x0041_\nb"), inline(""),
+    '<c t="inlineStr"><is><r><t>a</t></r><r><t xml:space="preserve"> b </t></r><rPh><t>zz</t></rPh></is></c>',
+    *(f'<c t="s"><v>{i}</v></c>' for i in range(5)),
+    *(f'<c s="2"><v>{v}</v></c>' for v in ("0.5", "1", "59", "60", "60.5", "61", "45000", "45000.25", "45000.1234567")),
+    '<c s="2"><v>2958465.5</v></c>', '<c s="1"><v>1.5</v></c>', '<c s="3"><v>45000.99999999999</v></c>',
+    '<c s="4"><v>1.5</v></c>', '<c s="5"><v>1.5</v></c>', '<c s="77"><v>45000</v></c>', '<c s="2"><v>-5</v></c>',
+    *(f'<c t="d"><v>{v}</v></c>' for v in ("2025-01-02", "2025-01-02T03:04:05.25", "03:04:05", "2025-02-30", "junk")),
+]  # fmt: skip
+
+
+def test_cells_are_read_as_calamine_reads_them() -> None:
+    for more in ("", '<workbookPr date1904="1"/>'):
+        for cell in ALIKE:
+            if more and "2958465" in cell:
+                continue  # beyond the year 9999 there: a number to calamine, of no kind here
+            data = xlsx(f"<row>{cell}<c><v>77</v></c></row>", more=more)
+            assert read(data) == calamine(data), (cell, more)
+
+
+@pytest.mark.parametrize("value", ["#SPILL!", "#CALC!", "#DIV/0!", "#whatever"])
+def test_an_error_value_is_null_and_changes_no_other(tmp_path: Path, value: str) -> None:
+    """One that calamine did not know refused the whole sheet."""
+    head = f"<row>{inline('id')}{inline('cost')}</row>"
+    rows = "".join(f"<row><c><v>{i}</v></c><c><v>{i}</v></c></row>" for i in range(5))
+    (tmp_path / "v.xlsx").write_bytes(xlsx(f'{head}{rows}<row><c><v>9</v></c><c t="e"><v>{value}</v></c></row>'))
+    held = hold("v", Sheet(str(tmp_path / "v.xlsx"), None), {"id": Kind.INTEGER, "cost": Kind.NUMBER})
+    assert held.table().to_pydict() == {"id": [0, 1, 2, 3, 4, 9], "cost": [0, 1, 2, 3, 4, None]}
+    assert sheet_values(str(tmp_path / "v.xlsx"), None, ["id", "cost"]) == {"id": 6, "cost": 6}
+
+
+@pytest.mark.parametrize(
+    "cell", ['<c t="s"><v>99</v></c>', '<c t="n"><v>abc</v></c>', '<c t="q"><v>1</v></c>', '<c s="2"><v>1e300</v></c>']
+)
+def test_a_cell_that_is_not_what_it_says_is_of_no_kind(cell: str) -> None:
+    assert read(xlsx(f"<row>{cell}<c><v>7</v></c></row>")) == [[ODD, 7.0]]
+
+
+def test_a_cell_far_away_costs_nothing_but_itself(tmp_path: Path) -> None:
+    """A note in the last column, and one in the last row: every row had the width of the longest one."""
+    head = f'<row r="1">{inline("id")}{inline("cost")}</row>'
+    rows = "".join(f'<row r="{i}"><c r="A{i}"><v>{i}</v></c><c r="B{i}"><v>1</v></c></row>' for i in range(2, 302))
+    note = inline("a").replace("<c", "<c r='XFD302'", 1)
+    far = f'<row r="302"><c r="A302"><v>9</v></c>{note}</row>'
+    below = '<row r="1048576"><c r="A1048576"><v>10</v></c></row>'
+    schema = pa.schema([("id", pa.int64()), ("cost", pa.float64())])
+    types = {"id": Kind.INTEGER, "cost": Kind.NUMBER}
+    peaks = []
+    for name, more in (("plain", ""), ("far", far), ("below", below)):
+        path = tmp_path / f"{name}.xlsx"
+        path.write_bytes(xlsx(head + rows + more))
+        tracemalloc.start()
+        assert sheet_columns("v", str(path), None) == ["id", "cost"]
+        got = read_sheet(str(path), None, schema, types)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+        assert got.num_rows == 300 + bool(more)
+        assert got.column("id").to_pylist()[:300] == list(range(2, 302))
+    assert max(peaks[1:]) < 1.2 * peaks[0]
+
+
+def test_the_place_of_a_cell_is_what_it_says() -> None:
+    rows = (
+        '<row r="2"><c r="B2"><v>1</v></c><c><v>2</v></c></row><row r="7"><c r="C7"><v>5</v></c><c r="A7"><v>3</v></c>'
+        '<c r="??7"><v>4</v></c></row><row/><row><c r="AAAA9"><v>4</v></c><c><v>4</v></c></row>'
+        "<row><c><v>8</v></c></row>"
+    )
+    assert read(xlsx(rows)) == [[None, 1, 2], [3, None, 5], [8]]
+
+
+def cell(kind: str, value: str = "", inner: str = "") -> str:
+    name = {"float": "value", "percentage": "value"}.get(kind, f"{kind}-value")
+    value = f'office:{name}="{value}"' if value else ""
+    return f'<table:table-cell office:value-type="{kind}" {value}>{inner}</table:table-cell>'
+
+
+CELLS_OF_ODS = [
+    cell("float", "1.5"), cell("percentage", "0.5"), cell("date", "2025-01-02"),
+    cell("date", "2025-01-02T03:04:05.123456789"),
+    cell("time", "PT03H04M05S"), cell("boolean", "true"), cell("boolean", "false"),
+    cell("string", "said", "<text:p>shown</text:p>"),
+    cell("string", inner="<text:p>a<text:s text:c='3'/>b<text:span>c</text:span></text:p><text:p>d</text:p>"),
+    cell("string", inner="<text:p/>"), cell("date", "x"), "<table:covered-table-cell/>",
+]  # fmt: skip
+
+
+def test_cells_of_ods_are_read_as_calamine_reads_them() -> None:
+    for one in CELLS_OF_ODS:
+        data = ods(f"<table:table-row>{one}{cell('float', '77')}</table:table-row>")
+        got = [[None] * (2 - len(row)) + row for row in calamine(data)]
+        assert read(data) == got, one
+
+
+def test_what_stands_beside_the_text_of_a_cell_is_not_its_text() -> None:
+    note = "<office:annotation><text:p>note</text:p></office:annotation>"
+    frame = "<draw:frame><draw:text-box><text:p>drawn</text:p></draw:text-box></draw:frame>"
+    text = "<text:p>x<text:tab/>y<text:line-break/>z</text:p>"
+    cells = cell("string", inner=f"\n {note}\n {text}\n{frame} ") + cell("float", "no number")
+    assert read(ods(f"<table:table-row>{cells}</table:table-row>")) == [["x\ty\nz", ODD]]
+
+
+def test_what_is_repeated_in_ods_is_held_to_the_sheet() -> None:
+    """Programs write the rest of a row or a sheet as one cell that is repeated, and rows that are alike as one."""
+    seven, many = cell("float", "7"), 'table:number-columns-repeated="999999999"'
+    head = "".join(cell("string", inner=f"<text:p>{name}</text:p>") for name in "ab")
+    rows = (
+        f"<table:table-row>{head}<table:table-cell {many}/></table:table-row>"
+        '<table:table-row table:number-rows-repeated="3">'
+        f'{seven}</table:table-row><table:table-row table:number-rows-repeated="1048000"><table:table-cell {many}/>'
+        f'</table:table-row><table:table-row><table:table-cell table:number-columns-repeated="16383"/>{seven}'
+        f"</table:table-row><table:table-row>{seven.replace('<table:table-cell', f'<table:table-cell {many}')}"
+        '</table:table-row><table:table-row table:number-rows-repeated="99999999999999999999999"/>'
+    )
+    assert read(ods(rows)) == [["a", "b"], [7], [7], [7], [7, 7]]
+
+
+def test_a_damaged_file_is_refused_before_a_question(tmp_path: Path) -> None:
+    """Whatever of it is damaged, and one that declares a document type: a line of it can stand for a gigabyte."""
+    rows = f"<row>{inline('id')}</row>" + "<row><c><v>1</v></c></row>" * 9000
+    whole = xlsx(rows)
+    bomb = '<!DOCTYPE w [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;">]>'
+    damaged = [whole[:-100], whole.replace(b"xl/workbook.xml", b"xl/workbookk.xm"), xlsx(rows, before=bomb), b""]
+    for data in [*damaged, xlsx(rows[:-6])]:
+        (tmp_path / "v.xlsx").write_bytes(data)
+        with pytest.raises(hb.PolicyError, match="cannot be read as a spreadsheet"):
+            sheet_columns("v", str(tmp_path / "v.xlsx"), None)
+    (tmp_path / "v.ods").write_bytes(ods("<table:table-row>"))
+    with pytest.raises(hb.PolicyError, match="cannot be read as a spreadsheet"):
+        sheet_columns("v", str(tmp_path / "v.ods"), None)
