@@ -328,12 +328,41 @@ def test_after_a_restart_what_had_started_is_a_failure_told_at_its_release(ledge
     assert ledger.timetable.fate(ledger.timetable.find(joined.id)) == "answered"
 
 
-def test_a_restart_before_the_virtual_start_was_seen_writes_it(ledger, clock):
+def test_what_was_to_start_while_nobody_looked_gets_a_new_slot(ledger, clock):
+    """It was charged, and no row was read for it: it is not a failure, of which three lock its analyst."""
     one = submit(ledger)
+    joined = submit(ledger, analyst="bob")
     clock.seconds = 60  # nobody ticked
-    ledger.timetable.restart(QUEUE)
-    assert ledger.timetable.tick() == []
-    assert ledger.timetable.fate(one) == "no answer"
+    moved = ledger.timetable.restart(QUEUE)
+    assert [(m.id, seconds(m.slot.starts), seconds(m.slot.due)) for m in moved] == [
+        (one.id, 60, 65),
+        (joined.id, 65, 70),
+    ]
+    assert [b.id for b in ledger.timetable.tick()] == [one.id]
+    ledger.timetable.stage(one.id, "{}")
+    clock.seconds = 70
+    ledger.timetable.tick()
+    told = [ledger.timetable.find(each.id) for each in (one, joined)]
+    assert ledger.timetable.fates(told) == ["answered", "answered"]
+    assert ledger.balance.spent(SPACE) == Fraction(1, 10)
+
+
+def test_a_stop_in_good_order_makes_no_failure_of_what_waits(ledger, clock):
+    lanes = Queue(lanes=2)
+    long = submit(ledger, "long", analyst="bob", length=12 * D, queue=lanes)
+    asked = [submit(ledger, key, queue=lanes) for key in "abcd"]
+    assert {one.slot.lane for one in asked} == {1 - long.slot.lane}
+    ledger.timetable.tick()
+    ledger.timetable.stage(long.id, "{}")
+    ledger.timetable.stage(asked[0].id, "{}")
+    clock.seconds = 60.5  # it waits for what runs, and starts nothing
+    ledger.timetable.stop()
+    clock.seconds = 62
+    assert [moved.id for moved in ledger.timetable.restart(lanes)] == [one.id for one in asked[1:]]
+    ledger.timetable.tick()
+    told = [ledger.timetable.find(one.id) for one in (long, *asked)]
+    assert ledger.timetable.fates(told) == ["answered", "answered", "asked", "asked", "asked"]
+    assert "ada" not in ledger.balance.failures(SPACE)
 
 
 def test_after_a_stop_in_good_order_what_ended_is_told(ledger, clock):

@@ -278,28 +278,29 @@ class Timetable:
 
     def restart(self, queue: Queue) -> list[Scheduled]:
         """After a start of the service, before it serves: what had started is a failure, told at its release, unless
-        its window had closed when the service stopped in good order; what had not started gets a new slot from now on,
-        in the old order. The new slots.
+        its window had closed when the service stopped in good order; what had not started, though its virtual start
+        may have come while nobody looked, gets a new slot from now on, in the old order. The new slots.
         """
         with self._handle.writing() as writer:
             ask = writer.connection.execute
             stopped = ask("SELECT payload FROM pending WHERE charge = ?", (_STOPPED,)).fetchone()
             ask("DELETE FROM pending WHERE charge = ?", (_STOPPED,))
             at = self._moment(writer.time)
+            waiting: set[int] = set()
             for one, state, _ in _pending(writer.connection):
-                if one.slot.time(at) < one.slot.starts or (stopped and one.slot.ends <= int(stopped[0])):
-                    continue
                 if state == "waiting":
-                    _draw(writer, one)
-                _set(writer.connection, one.serial, "failure", None)
+                    waiting.add(one.serial)
+                elif not (stopped and one.slot.ends <= int(stopped[0])):
+                    _set(writer.connection, one.serial, "failure", None)
             moved: list[str] = []
             free = [at.wall] * queue.lanes
             for one in _untold(writer.connection, at):
-                if one.slot.time(at) >= one.slot.starts:
+                target = None if one.shares is None else _one(writer.connection, "c.id = ?", one.shares)
+                # Whoever shares what moves, moves with it.
+                if (target or one).serial not in waiting and one.slot.time(at) >= one.slot.starts:
                     continue
                 slot = place(at, one.slot.ends - one.slot.starts, free, queue.tick)
                 free[slot.lane] = slot.ends
-                target = None if one.shares is None else _one(writer.connection, "c.id = ?", one.shares)
                 slot = slot if target is None else _not_before(slot, target.slot)
                 _write(writer, one.id, slot, target, one.incident, one.ask, again=True)
                 moved.append(one.id)
