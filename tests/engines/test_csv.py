@@ -5,6 +5,7 @@ Whatever stands in one row changes nothing about another: held over random bytes
 
 from __future__ import annotations
 
+import csv
 import datetime as dt
 import gzip
 import warnings
@@ -114,6 +115,34 @@ def test_what_one_line_holds_changes_no_other(
             found.append({row for row in zip(*rows.values(), strict=True) if row[0] != str(at)})
     assert found[0] == found[1]
     assert len(found[0]) >= len(lines) - 1
+
+
+@pytest.mark.parametrize("limit", [131_072, 100, 1 << 20])
+def test_a_field_is_as_long_as_it_is_in_quotes_or_not(tmp_path: Path, limit: int) -> None:
+    """Python's csv takes 131,072 characters; and how many is one number for the process, which anybody may set."""
+    long = 'a""b,' * 60_000
+    path = packed(tmp_path / "v.csv", f'id,x\n1,"{long}"\n2,{"c" * 300_000}\n3,"d"\n4,"{long}\n'.encode())
+    before = csv.field_size_limit(limit)
+    try:
+        rows = read(path, Csv()).to_pydict()
+        assert csv.field_size_limit() == limit
+    finally:
+        csv.field_size_limit(before)
+    assert dict(zip(rows["id"], rows["x"], strict=True)) == {"1": 'a"b,' * 60_000, "2": "c" * 300_000, "3": "d"}
+
+
+@pytest.mark.parametrize("names", [None, ["id", "x"]])
+def test_a_file_in_utf_16_says_its_byte_order(tmp_path: Path, names: list[str] | None) -> None:
+    """Without a mark, a first row that begins with U+FFFE would turn the bytes of all others."""
+    head = "" if names else "id,x\n"
+    for order, mark in (("le", b"\xff\xfe"), ("be", b"\xfe\xff")):
+        bare = f"{head}1,a\n2,b\n".encode(f"utf-16-{order}")
+        path = packed(tmp_path / "v.csv", mark + bare)
+        assert sorted(read(path, Csv(encoding="utf-16", names=names)).to_pydict()["x"]) == ["a", "b"]
+        with pytest.raises(hb.PolicyError, match="byte order mark"):
+            csv_header("v", str(packed(tmp_path / "v.csv", bare)), Csv(encoding="utf-16", names=names))
+    if names:
+        assert read(packed(tmp_path / "v.csv", b""), Csv(encoding="utf-16", names=names)).num_rows == 0
 
 
 def test_every_day_of_two_centuries_is_read_in_every_form() -> None:

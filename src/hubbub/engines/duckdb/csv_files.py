@@ -2,8 +2,8 @@
 
 By rule: fields are divided by one character and may stand in double quotes, a doubled quote inside them is one; a line
 break always ends a row (unless who declares the file vouches for its quotes); a line with another number of fields,
-with a quote that is not closed, beyond 512 MiB, or of quotes and a field beyond 131,072 characters, is left out; an
-empty field, or one that is not text in the file's encoding, is NULL.
+with a quote that is not closed, or beyond 512 MiB, is left out; an empty field, or one that is not text in the file's
+encoding, is NULL.
 
 Numbers with a decimal comma and dates of another order are written anew (`written_anew`), each value from itself alone.
 """
@@ -15,6 +15,7 @@ import contextlib
 import csv
 import gzip
 import io
+import threading
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -41,17 +42,26 @@ _LONGEST = 1 << 29
 _FIRST = 1 << 20
 """Bytes of a header line."""
 
+_FIELD = 131_072
+"""Characters of a field that Python's `csv` takes where nobody says otherwise."""
+
+_LIMIT = threading.Lock()
+"""Who holds it may have `csv` take longer fields for a while: how long they may be is one number for the process."""
+
 
 def csv_header(name: str, path: str, how: Csv) -> list[str]:
     """The column names in the first line of a CSV, or those that were declared for one without.
 
-    Raises PolicyError for a file without a usable header, and for a zip archive that does not hold one file.
+    Raises PolicyError for a file without a usable header, for one in UTF-16 without a byte order mark, and for a zip
+    archive that does not hold one file.
     """
-    if how.names is not None:
+    if how.names is not None and how.encoding != "utf-16":
         return list(how.names)
     problem = None
     try:
         with opened(path, how) as file:
+            if how.names is not None:
+                return list(how.names)
             header = _header(file, how, path)
     except (OSError, EOFError, ValueError, zipfile.BadZipFile, pa.ArrowException):
         raise PolicyError(f"table {name!r}: {path!r} cannot be unpacked as what its name says.") from None
@@ -108,6 +118,8 @@ def opened(path: str, how: Csv) -> Iterator[BinaryIO]:
     """The bytes of a file in UTF-8: unpacked, and out of another encoding.
 
     What is not a character of the encoding becomes bytes that are not UTF-8, which make NULL of their field alone.
+
+    Raises PolicyError for a file in UTF-16 without a byte order mark: its first two bytes would be taken for one.
     """
     with contextlib.ExitStack() as stack:
         file: BinaryIO = stack.enter_context(open(path, "rb"))
@@ -124,12 +136,26 @@ def opened(path: str, how: Csv) -> Iterator[BinaryIO]:
                     raise PolicyError(f"{path!r} holds {len(inside)} files; a zip archive of one CSV is read.")
                 file = cast(BinaryIO, stack.enter_context(archive.open(inside[0])))
         if how.encoding != "utf-8":
+            if how.encoding == "utf-16":
+                file = cast(BinaryIO, io.BufferedReader(_Read(file)))
+                _check_mark(cast(io.BufferedReader, file).peek(2)[:2], path)
             file = cast(BinaryIO, io.BufferedReader(_Recoded(file, how.encoding)))
         elif how.names is not None:
             file = cast(BinaryIO, io.BufferedReader(_Read(file)))
             if cast(io.BufferedReader, file).peek(3)[:3] == codecs.BOM_UTF8:
                 file.read(3)
         yield file
+
+
+def _check_mark(first: bytes, path: str) -> None:
+    """Raises PolicyError where the first bytes of a file in UTF-16 do not say its byte order: one person's first
+    character could say another one. An empty file needs none.
+    """
+    if first and first not in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+        raise PolicyError(
+            f"{path!r}: a file in UTF-16 begins with a byte order mark, and this one does not. Save it with one, or in "
+            "UTF-8. Nothing was charged."
+        )
 
 
 class _Read(io.RawIOBase):
@@ -254,8 +280,14 @@ def _split(lines: list[bytes], header: list[str], divided: str) -> pa.Table:
 
 def _fields(line: bytes, divided: str) -> list[str] | None:
     """The fields of one line; None if its quotes do not pair up."""
-    with contextlib.suppress(csv.Error):
-        return next(csv.reader([line.decode("utf-8", "surrogateescape")], strict=True, delimiter=divided), None)
+    text = line.decode("utf-8", "surrogateescape")
+    with contextlib.ExitStack() as stack, contextlib.suppress(csv.Error):
+        if len(text) > min(_FIELD, csv.field_size_limit()):
+            stack.enter_context(_LIMIT)
+            before = csv.field_size_limit()
+            stack.callback(csv.field_size_limit, before)
+            csv.field_size_limit(max(before, len(text)))
+        return next(csv.reader([text], strict=True, delimiter=divided), None)
     return None
 
 
