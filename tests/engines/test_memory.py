@@ -104,6 +104,31 @@ def test_what_cannot_give_back_its_memory_is_counted_with_it() -> None:
     assert allowed == [75 * LEAST // 4]
 
 
+@pytest.mark.parametrize("early", [True, False])
+def test_an_interrupt_while_a_limit_is_set_leaves_no_engine_with_less_or_more(early: bool) -> None:
+    """It may come before or after DuckDB has set the limit, and before that is noted."""
+    memory, limits, interrupts = Memory(100 * LEAST), [0, 0], [False]
+
+    def limit(i: int) -> Callable[[int], None]:
+        def set_to(allowed: int) -> None:
+            if not (interrupts[0] and early):
+                limits[i] = allowed
+            if interrupts[0]:
+                raise KeyboardInterrupt
+
+        return set_to
+
+    one, two = (memory.part(limit(i)) for i in range(2))
+    for part, other in ((one, two), (one, one), (two, two), (one, two)):
+        interrupts[0] = True
+        with pytest.raises(KeyboardInterrupt), part.at_work():
+            pass
+        interrupts[0] = False
+        with other.at_work():
+            assert limits[other is two] >= 74 * LEAST
+            assert sum(limits) <= 101 * LEAST
+
+
 def test_many_threads_leave_it_as_it_was(memory: Memory) -> None:
     rows = pa.table({"u": np.arange(1000), "x": np.arange(1000) % 10})
     with session(rows) as one, session(rows) as two:

@@ -56,29 +56,34 @@ class Memory:
                 return
             others = [other for other in self._parts if other is not part]
             for other in others:
-                if not other.questions and other.limit > LEAST:
+                if not other.questions and (other.limit > LEAST or not other.known):
                     other.set(LEAST)
             allowed = max((self.size - sum(other.limit for other in others)) * 3 // 4, LEAST)
-            if part.limit != allowed:
+            if part.limit != allowed or not part.known:
                 part.set(allowed)
 
 
 class Part:
     """What one engine takes of the memory.
 
-    limit: in bytes, 0 before its first question. questions: what it works at.
+    limit: in bytes, 0 before its first question. known: whether that is its limit, and not only the most that it can
+    be: an interrupt may come between the engine and this note. questions: what it works at.
     """
 
     def __init__(self, memory: Memory, limit: Callable[[int], object]) -> None:
         self._memory, self._set = memory, limit
-        self.limit = 0
+        self.limit, self.known = 0, True
         self.questions = set[object]()
 
     def set(self, limit: int) -> None:
         """Set the engine's limit; it keeps the one that it has where it holds more than this."""
+        before = self.limit
+        self.known, self.limit = False, max(before, limit)
+        after = before
         with contextlib.suppress(Exception):
             self._set(limit)
-            self.limit = limit
+            after = limit
+        self.limit, self.known = after, True
 
     @contextlib.contextmanager
     def at_work(self) -> Iterator[None]:
