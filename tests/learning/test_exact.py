@@ -197,3 +197,17 @@ def test_which_rows_a_unit_keeps_depends_on_its_own_alone() -> None:
     fewer = kept([k[without] for k in keys], units[without], 3)
     others = [row for row in rows_of(found, keys, units) if row[0] != 7]
     assert rows_of(fewer, [k[without] for k in keys], units[without]) == others
+
+
+def test_sums_beyond_64_bits_are_gathered_exactly() -> None:
+    """The largest sums of either sign, of so many codes that a product of 64 bits would not hold them."""
+    column = Numbers(Fraction(0), Fraction(1), tuple(Fraction(k, 40) for k in range(41)), linear=True)
+    d = Design({"x": column, "sex": Categories(("f", "m"))})
+    rng = np.random.default_rng(6)
+    for ends in ((-(2**63), 2**63 - 1), (2**63 - 9, 2**63 - 1), (-(2**63), -(2**63) + 9), (-9, 9)):
+        sums = [rng.integers(*ends, c.size, endpoint=True) for c in d.columns.values()]
+        by_hand = [ONE * ends[0]]
+        for c, of_code in zip(d.columns.values(), sums, strict=True):
+            held = of_code.tolist()
+            by_hand += [sum(f * v for f, v in zip(feature, held, strict=True)) for feature in c.features.T.tolist()]
+        assert d.gathered(ends[0], sums) == by_hand

@@ -57,6 +57,7 @@ MOST_FEATURES: Final = 1 << 12
 _MOST_CODES: Final = 1 << 20
 _MOST_CELLS: Final = 1 << 10
 _MOST_SCORE: Final = 1 << 62
+_HALF: Final = 30
 _LARGEST: Final = 10**300
 """Beyond it no float tells where a number lies."""
 _RATIO: Final = re.compile(r"-?[0-9]{1,1000}(/[0-9]{1,1000})?")
@@ -346,12 +347,14 @@ class Design:
     def gathered(self, total: int, sums: Sequence[Integers]) -> list[int]:
         """The sum of r x over rows, from the sum of r over all rows and, for each column, over the rows of each code.
 
-        Whole numbers of any size.
+        Whole numbers of any size. The sums are 64-bit integers; their upper and lower halves are multiplied by
+        themselves, so that no part leaves 64 bits: 2^20 codes of features of at most 2^8, halves of at most 2^33.
         """
-        gathered = [ONE * total]
+        gathered = [ONE * int(total)]
         for column, of_code in zip(self.columns.values(), sums, strict=True):
-            gathered += (column.features.astype(object).T @ np.array(of_code, object)).tolist()
-        return [int(v) for v in gathered]
+            upper, lower = column.features.T @ (of_code >> _HALF), column.features.T @ (of_code & ((1 << _HALF) - 1))
+            gathered += [(high << _HALF) + low for high, low in zip(upper.tolist(), lower.tolist(), strict=True)]
+        return gathered
 
     def encode(self, table: Any) -> list[Integers]:
         """The codes of an Arrow table's rows, one array for each column."""
