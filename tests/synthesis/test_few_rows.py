@@ -6,11 +6,15 @@ charge may depend on what was drawn alone, and the engine's error, which is not 
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import hubbub as hb
+from hubbub.synthesis import synthetic
+from hubbub.synthesis.domain import Domain
 from hubbub.synthesis.planner import METHODS
 from hubbub.synthesis.probe import undeclared
 from seeded import SeededBits
@@ -85,6 +89,25 @@ def test_nor_for_marginals(world: str) -> None:
 
 def test_undeclared_rows_of_no_rows_are_none() -> None:
     assert undeclared(np.empty((0, 1), int), [], 2) == 0 == undeclared([[0], [-1]], [-1, -1], 2)
+
+
+def test_more_rows_than_are_drawn_are_refused_before_the_charge() -> None:
+    """They were taken as 50 million, without a word; a bought number beyond is said in the report."""
+    with opened("one row") as session:
+        for rows in (50_000_001, 2**31 - 1):
+            with pytest.raises(hb.ParameterError, match=r"at most 50,000,000 rows. Leave rows= out"):
+                session.synthesize("v", epsilon=1, rows=rows)
+            with pytest.raises(hb.ParameterError, match="at most 50,000,000 rows"):
+                session.plan_synthesis("v", epsilon=1, rows=rows)
+        assert not session.history()
+
+
+def test_a_bought_number_of_rows_beyond_those_that_are_drawn_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(synthetic, "_MOST_ROWS", 100)
+    domain = Domain(("a",), (2,))
+    made = synthetic.synthesize(np.zeros((5_000, 1), np.int64), domain, rho=1, bits=SeededBits(1))
+    assert len(made.codes) == 100
+    assert any(re.match(r"Of about (4,9|5,0)\d\d rows 100 were drawn", line) for line in made.report.warnings)
 
 
 def test_noise_alone_does_not_make_a_table_of_millions() -> None:

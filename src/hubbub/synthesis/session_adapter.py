@@ -31,7 +31,7 @@ from hubbub.synthesis.constraints import Constraint, constraint
 from hubbub.synthesis.planner import SynthesisPlan, plan_synthesis
 from hubbub.synthesis.probe import SHARE, Probe, probe, undeclared
 from hubbub.synthesis.records import Categories, Edges, Schema, identity
-from hubbub.synthesis.synthetic import SyntheticData, prepared, synthesize
+from hubbub.synthesis.synthetic import SyntheticData, check_rows, prepared, synthesize
 from hubbub.synthesis.utility import Utility, utility_of
 
 __all__ = ["SynthesisQuestion", "bounded", "declared", "hardly_any", "packed", "packed_probe", "unpacked", "utility_in"]
@@ -118,6 +118,7 @@ class SynthesisQuestion:
         if amount(self.rho, "rho") == 0:
             raise ParameterError("rho = 0 was asked of synthetic data; give a positive budget.")
         count(self.rows_per_unit, "rows_per_unit")
+        check_rows(self.rows)
         self.limits()
         self.plan(assume_rows=10_000)
 

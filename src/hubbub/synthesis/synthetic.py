@@ -38,12 +38,11 @@ from hubbub.synthesis.sampling import draw_records, refine
 from hubbub.synthesis.setting import Fitted, Setting, Support, begin
 from hubbub.synthesis.tree import fit_tree
 
-__all__ = ["SyntheticData", "prepared", "synthesize"]
+__all__ = ["SyntheticData", "check_rows", "prepared", "synthesize"]
 
 Integers = NDArray[np.int64]
 
-_MOST_ROWS = 50_000_000
-_MOST_COUNTED = 2**53
+_MOST_ROWS = 50_000_000  # that are drawn
 _MOST_NOISE = 1_000_000
 _LEAST_BOUGHT = 2 / (SHARE * _MOST_NOISE**2)  # of rho, per squared sensitivity: so much is 2 sd of the bought number
 _LEAST = Fraction(1, 10**12)
@@ -98,7 +97,7 @@ def synthesize(
 
     Raises ParameterError, before anything is spent, for codes outside the domain, a budget that is not positive, a
     method that cannot serve the domain, constraints that do not fit or allow nothing, and, where `rows` is declared,
-    a budget too small to tell more than uniform records would.
+    more than 50 million of them, or a budget too small to tell more than uniform records would.
     """
     budget = rho_from(rho, epsilon, delta)
     curator = Curator(domain.records(codes), domain, rows_per_unit, neighbours, bits)
@@ -132,9 +131,22 @@ def synthesize(
     number = min(round(total), _MOST_ROWS)
     setting, fitted = _run(curator, plan, left, total, support.constraints, iterations or _iterations(domain, plan))
     drawn = _records(support, setting, fitted, number, bits)
-    warnings = () if plan.beats_uniform else ("The budget does not beat uniform records; these are uniform.",)
+    warnings: tuple[str, ...] = ()
+    if not plan.beats_uniform:
+        warnings += ("The budget does not beat uniform records; these are uniform.",)
+    if round(total) > number:
+        warnings += (f"Of about {round(total):,} rows {number:,} were drawn; scale counts by the quotient.",)
     report = SynthesisReport(domain, plan, number, warnings, setting, fitted, drawn)
     return SyntheticData(domain, drawn, curator.loss, curator.spent, report)
+
+
+def check_rows(rows: int | None) -> None:
+    """Raises ParameterError for more declared rows than are drawn."""
+    if rows is not None and count(rows, "rows", least=0) > _MOST_ROWS:
+        raise ParameterError(
+            f"rows = {rows} was asked; a synthetic table has at most {_MOST_ROWS:,} rows. Leave rows= out: how many "
+            "there are is then bought, and of more than that so many are drawn. Nothing was spent."
+        )
 
 
 def prepared(
@@ -160,8 +172,7 @@ def prepared(
             f"a budget of rho = {float(rho):.3g} was asked; below {float(least):g}, with as many rows of a unit as "
             f"were asked, {why}"
         )
-    if rows is not None and count(rows, "rows", least=0) > _MOST_COUNTED:
-        raise ParameterError(f"rows = {rows} was asked; allowed is a whole number of at most {_MOST_COUNTED}.")
+    check_rows(rows)
     wide = max(domain.sizes)
     if wide > MAX_JOINT:
         raise ParameterError(
