@@ -4,22 +4,30 @@ from __future__ import annotations
 
 import threading
 import time
+from contextlib import closing, nullcontext
 from fractions import Fraction
 
 import pytest
 
 import hubbub as hb
 from hubbub.errors import PolicyError, QueryError
-from hubbub.ledger.store import verify_beside
+from hubbub.ledger.policy import load_policy
+from hubbub.ledger.store import Ledger, verify_beside
+from hubbub.service import clerk
 from hubbub.service.gate import Gate
 from hubbub.service.http.schemas import SCHEMAS
 from hubbub.service.office import Office, take_up
 from hubbub.service.people import keys
+from hubbub.service.people.at_home import opened_people
 from hubbub.service.people.people import People
 from hubbub.service.people.person import NotAllowed, TooMany
 from hubbub.service.states import STATES
 from hubbub.service.whole_desk import WholeDesk
+from hubbub.session.empty import schema_of
+from hubbub.session.open import declared_tables
+from hubbub.session.runner import Runner
 from service.helpers import COUNT, SPACE, World
+from service.test_before_asking import policy as write_policy
 
 TENTH, TWO = {"epsilon": "0.1"}, {"epsilon": "2"}
 PHRASE = "correct horse battery"
@@ -146,6 +154,68 @@ def test_a_yes_whose_process_died_after_the_charge_is_that_question(world, act, 
     assert spent(world) == 2
     with pytest.raises(PolicyError, match="does not wait any more"):
         act("sue", "decide", request=told["id"], yes=True, reason="x")
+
+
+@pytest.mark.parametrize("step", ["before the grant", "after the grant", "after its note"])
+def test_a_yes_to_more_budget_whose_process_died_waits_again_or_is_its_grant(world, act, people, monkeypatch, step):
+    """Before, it stood as granted for ever, without a grant."""
+    act("sue", "grant", account="analyst:ada", epsilon="2", reason="x", passphrase=PHRASE)
+    told = act("ada", "request_budget", epsilon="0.5", reason="the yearly report")
+    with monkeypatch.context() as dying:
+        if step == "before the grant":
+            dying.setattr(Office, "grant", died)
+        if step != "after its note":
+            dying.setattr(people.wishes, "became", died)
+            dying.setattr(people.wishes, "reopen", died)
+        with pytest.raises(SystemExit) if step != "after its note" else nullcontext():
+            act("sue", "decide", request=told["id"], yes=True, reason="x", passphrase=PHRASE)
+    for _ in range(2):
+        take_up(people, world.ledger, [SPACE])
+        made = step != "before the grant"
+        assert world.ledger.balance.limit(SPACE, "ada") == (Fraction(5, 2) if made else 2)
+        (one,) = act("ada", "my_requests")
+        assert (one["state"], one["question"]) == ("granted" if made else "open", None)
+    if not made:
+        act("sue", "decide", request=told["id"], yes=True, reason="x", passphrase=PHRASE)
+        assert world.ledger.balance.limit(SPACE, "ada") == Fraction(5, 2)
+        assert act("ada", "my_requests")[0]["state"] == "granted"
+
+
+class NoLanes:
+    """Runners that are always there, and run nothing."""
+
+    each, respawn = 1000, 0.0
+
+    def __init__(self, policy, finished):
+        with closing(Runner(declared_tables(policy))._data) as data:
+            self.described = schema_of(data)
+
+    def wait(self):
+        pass
+
+    sweep = close = wait
+
+
+def test_a_clerk_takes_up_at_its_start_what_another_had_granted(tmp_path, monkeypatch):
+    file = write_policy(tmp_path)
+    hb.Session.from_policy(file, create_ledger=True).close()
+    policy = load_policy(file)
+    with Ledger.inspect(policy.ledger) as ledger:
+        people = opened_people(policy, ledger)
+        people.roll.add("ada", ["analyst"], by="test")
+        told = {"sql": COUNT, "options": TWO, "epsilon": "2", "token": None, "request": "r", "purpose": None}
+        ids = [people.wishes.add("question", "ada", told, name="r").id]
+        ids.append(people.wishes.add("budget", "ada", {"epsilon": "1", "space": "id", "reason": "x"}).id)
+        for identity, outcome in zip(ids, (None, "0"), strict=True):
+            people.wishes.settle(identity, "granted", by="sue", reason="x", outcome=outcome)
+        people.close()
+    monkeypatch.setattr(clerk, "Lanes", NoLanes)
+    monkeypatch.setattr(clerk, "keep_ready", lambda: None)
+    one = clerk.Clerk(policy)
+    try:
+        assert [one.people.wishes.one(identity).state for identity in ids] == ["open", "open"]
+    finally:
+        one.close()
 
 
 def test_a_yes_that_fails_does_not_open_what_somebody_asked_who_was_disabled_meanwhile(world, act, people):

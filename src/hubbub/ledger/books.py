@@ -45,6 +45,7 @@ __all__ = [
     "POLICY_AUTHOR",
     "AccountState",
     "Standing",
+    "allowances_since",
     "known_budget",
     "latest_allowances",
     "moment",
@@ -360,20 +361,30 @@ def latest_allowances(connection: Connection, space: str, accounts: Sequence[str
     The last word counts; but what a steward ended, or gave until a time, the policy file does not bring back.
     """
     marks = ", ".join("?" * len(accounts))
-    rows = connection.execute(
-        "SELECT account, epsilon, expires, author, reason, journal.time, allowance.serial FROM allowance "
-        "JOIN journal ON journal.serial = allowance.serial WHERE unit_space = ? AND "
-        f"account IN ({marks}) ORDER BY allowance.serial",
-        (space, *accounts),
-    ).fetchall()
     said: dict[str, Allowance] = {}
-    for account, epsilon, expires, author, *rest in rows:
-        before = said.get(account)
-        if author == POLICY_AUTHOR and before is not None and before.ends:
-            continue
-        amount = None if epsilon is None else read_amount(epsilon)
-        said[account] = Allowance(space, account, amount, expires, author, *rest)
+    for one in _allowances(connection, f"unit_space = ? AND account IN ({marks})", space, *accounts):
+        before = said.get(one.account)
+        if one.author != POLICY_AUTHOR or before is None or not before.ends:
+            said[one.account] = one
     return said
+
+
+def allowances_since(connection: Connection, space: str, account: str, serial: int) -> list[Allowance]:
+    """All that was said about one account after a line of the ledger, in its order."""
+    where = "unit_space = ? AND account = ? AND allowance.serial > ?"
+    return _allowances(connection, where, space, account, serial)
+
+
+def _allowances(connection: Connection, where: str, *values: str | int) -> list[Allowance]:
+    rows = connection.execute(
+        "SELECT unit_space, account, epsilon, expires, author, reason, journal.time, allowance.serial FROM allowance "
+        f"JOIN journal ON journal.serial = allowance.serial WHERE {where} ORDER BY allowance.serial",
+        values,
+    ).fetchall()
+    return [
+        Allowance(space, account, None if epsilon is None else read_amount(epsilon), *rest)
+        for space, account, epsilon, *rest in rows
+    ]
 
 
 def total_of(connection: Connection, space: str, account: str) -> Total:

@@ -20,7 +20,7 @@ from hubbub.ledger.accounts import (
     training_filter,
 )
 from hubbub.ledger.allowances import NAMED, all_allowances, default_limit, policy_records
-from hubbub.ledger.books import AccountState, latest_allowances, moment, total_of
+from hubbub.ledger.books import AccountState, allowances_since, latest_allowances, moment, total_of
 from hubbub.ledger.budget import Budget, EpsilonLike, parse_epsilon
 from hubbub.ledger.charging import accounts_of
 from hubbub.ledger.handle import Handle
@@ -209,6 +209,11 @@ class Balance:
         """What was last said about each account of `space`, raised ceilings included, by account."""
         with self._handle.reading() as connection:
             return all_allowances(connection, space)
+
+    def said_of(self, space: str, account: str, *, after: int) -> list[Allowance]:
+        """All that was said about one account of `space` after a line of the ledger, in its order."""
+        with self._handle.reading() as connection:
+            return allowances_since(connection, space, account, after)
 
     def policy_limits(self, space: str) -> dict[str, Fraction]:
         """The limits that the policy file gave, by account, as last recorded."""

@@ -36,19 +36,33 @@ Ask = Callable[..., dict[str, Any]]
 
 
 def take_up(people: People, ledger: Ledger, spaces: Iterable[str]) -> None:
-    """See to the questions whose yes a process gave that died before it noted what they became.
+    """See to what a steward said yes to in a process that died before it noted what became of it.
 
-    One that was charged is that question; another waits for a yes again, because rows, limits and what is left may
-    have changed since.
+    A question that was charged is that question, and a grant that was made stands; another waits for a yes again,
+    because rows, limits and what is left may have changed since.
     """
-    wishes = [w for w in people.wishes.all(state="granted") if w.kind == "question" and w.outcome is None]
-    for wish in wishes:
+    granted = people.wishes.all(state="granted")
+    for wish in granted:
+        if wish.kind == "budget" and wish.outcome is not None:
+            _look_for_grant(people, ledger, wish, by="the service")
+    for wish in granted:
+        if wish.kind != "question" or wish.outcome is not None:
+            continue
         asked = (ledger.record.requested(space=s, analyst=wish.person, request=str(wish.name)) for s in sorted(spaces))
         charge = next((each.id for each in asked if each is not None), None)
         if charge is None:
             people.wishes.reopen(wish.id, by="the service")
         else:
             people.wishes.became(wish.id, charge)
+
+
+def _look_for_grant(people: People, ledger: Ledger, wish: Wish, *, by: str) -> None:
+    """Let a request for more budget wait again, unless the ledger holds the grant that its yes was to make."""
+    lines = ledger.balance.said_of(wish.what["space"], analyst_account(wish.person), after=int(wish.outcome or 0))
+    if any((one.author, one.reason) == (wish.steward, wish.reason) for one in lines):
+        people.wishes.became(wish.id, None)
+    else:
+        people.wishes.reopen(wish.id, by=by)
 
 
 class Office:
@@ -145,7 +159,8 @@ class Office:
             return self._shown(self._people.wishes.one(request))
         if wish.kind == "budget":
             self._people.confirm(person, passphrase or "")
-        self._people.wishes.settle(request, "granted", by=person.name, reason=reason)
+        last = None if wish.kind == "question" else str(self._last_line(wish.what["space"]))
+        self._people.wishes.settle(request, "granted", by=person.name, reason=reason, outcome=last)
         try:
             if wish.kind == "question":
                 self._people.wishes.became(request, self._asked(wish).get("id"))
@@ -153,8 +168,12 @@ class Office:
                 space, amount = wish.what["space"], epsilon or self._more(wish)
                 account = analyst_account(wish.person)
                 self.grant(person, account=account, epsilon=amount, reason=reason, space=space, until=until)
+                self._people.wishes.became(request, None)
         except BaseException:
-            self._people.wishes.reopen(request, by=person.name)
+            if wish.kind == "question":
+                self._people.wishes.reopen(request, by=person.name)
+            else:
+                _look_for_grant(self._people, self._ledger, self._people.wishes.one(request), by=person.name)
             raise
         return self._shown(self._people.wishes.one(request))
 
@@ -166,6 +185,10 @@ class Office:
         token = None if wish.what["token"] is None else self._people.keys.limits(wish.what["token"])
         what = wish.what
         return self.ask(wish.person, what["sql"], what["options"], what["request"], what["purpose"], token=token)
+
+    def _last_line(self, space: str) -> int:
+        """The last line of the ledger about what accounts of a space may spend."""
+        return max((one.serial for one in self._ledger.balance.allowances(space)), default=0)
 
     def _more(self, wish: Wish) -> str:
         """What he may spend in all, with what he asked for."""
@@ -188,7 +211,7 @@ class Office:
             "decided_by": wish.steward,
             "decided_at": wish.decided,
             "decision": wish.reason,
-            "question": wish.outcome,
+            "question": wish.outcome if wish.kind == "question" else None,
             **more,
         }
         if not whole:

@@ -28,7 +28,8 @@ _COLUMNS: Final = "id, kind, person, made, what, name, state, steward, decided, 
 @dataclass(frozen=True)
 class Wish:
     """One of them. what: plain values. name: of the request, by which it is known when it is sent again. outcome: the
-    id of the question that it became.
+    id of the question that it became; of more budget, while its grant is made, the last line that the ledger then had
+    about what accounts may spend.
     """
 
     id: str
@@ -112,15 +113,15 @@ class Wishes:
             ).fetchone()
             state = "open" if row is not None and row[0] == "active" else "withdrawn"
             done = write(
-                "UPDATE wish SET state = ?, steward = NULL, decided = NULL, reason = NULL WHERE id = ? AND "
-                "state = 'granted'",
+                "UPDATE wish SET state = ?, steward = NULL, decided = NULL, reason = NULL, outcome = NULL WHERE id = ? "
+                "AND state = 'granted'",
                 state, identity,
             )  # fmt: skip
             if done.rowcount == 1:
                 write.note(by, "request open again" if state == "open" else "request withdrawn", request=identity)
 
     def became(self, identity: str, outcome: str | None) -> None:
-        """Note which question one became."""
+        """Note which question one became, or, by None, that its grant was made."""
         with self._store.writing() as write:
             write("UPDATE wish SET outcome = ? WHERE id = ?", outcome, identity)
 
