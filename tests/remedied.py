@@ -43,7 +43,10 @@ def table(**declared: Any) -> Any:
 
 @dataclass(eq=False)
 class Case:
-    """site: the file and function that refuses. fill: the blanks of each remedy, by its place in `error.remedies`."""
+    """site: the file and function that refuses. fill: the blanks of each remedy, by its place in `error.remedies`.
+
+    without: the table as it can be declared, where the declaration itself is refused.
+    """
 
     site: str
     sql: str
@@ -55,6 +58,7 @@ class Case:
     options: Mapping[str, Any] = field(default_factory=lambda: {"epsilon": 4})
     before: Callable[[Path], None] | None = None
     ask: str = "sql"
+    without: Callable[[], Any] | None = None
 
 
 _BY_NAME: dict[str, Callable[[hb.Session, str, Mapping[str, Any]], list[str]]] = {
@@ -100,7 +104,7 @@ def refused(case: Case) -> tuple[HubbubError, Path]:
 def answered_after(case: Case, at: int, ledger: Path) -> tuple[tuple[str, ...], int]:
     """The columns and the number of groups of the answer, once a remedy is filled in and applied."""
     error, place = refused(case)
-    attempt, tables = Attempt(case.sql, case.options, case.budget), {"t": case.table()}
+    attempt, tables = Attempt(case.sql, case.options, case.budget), {"t": (case.without or case.table)()}
     assert error.remedy is error.remedies[0]
     assert all(remedy.in_python() in str(error) or remedy.kind == "use a delta" for remedy in error.remedies)
     remedy = read_remedy(json.loads(json.dumps(error.remedies[at].to_wire()))).fill(**case.fill[at])

@@ -13,16 +13,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import test_remedies
+import test_remedies_of_declarations
 import test_remedies_of_options
 import test_rewrites
 
+CASES = (test_remedies.CASES, test_remedies_of_options.CASES, test_remedies_of_declarations.CASES)
 SOURCE = Path(__file__).parents[1] / "src/hubbub"
 LIST = Path(__file__).parent / "refusals.txt"
 ROOMS = "answer cli engines learning ledger remote service session sql synthesis tables verbs".split()
 ERRORS = ("QueryError", "PolicyError", "ParameterError", "BudgetError", "refuse", "marked")
 REASON = re.compile(r"^#   ([a-z-]+): ", re.MULTILINE)
-MOST_IN_WORDS = 788
-MOST_MISSING = 71
+MOST_IN_WORDS = 766
+MOST_MISSING = 50
 """How many refusals have words alone, and how many of them could have a remedy: numbers that only become smaller."""
 ELSEWHERE = {
     "tables/price.py:assemble",  # tests/tables/test_price.py: no session comes so far
@@ -58,7 +60,7 @@ def _made(node: ast.AST, function: str, with_remedy: bool) -> Iterator[str]:
 
 
 def test_every_refusal_with_a_remedy_has_a_case() -> None:
-    cases = {c.site for m in (test_remedies, test_remedies_of_options) for c in m.CASES.values()}
+    cases = {c.site for room in CASES for c in room.values()}
     tried = cases | {site for site, _, _ in test_rewrites.REWRITTEN} | ELSEWHERE
     assert set(_errors(with_remedy=True)) - tried - HANDED_ON == set()
 

@@ -16,6 +16,7 @@ from hubbub.errors import ParameterError
 from hubbub.remedies import REMEDIES, Attempt, DeclareRange, GiveKeys, Rewrite, TrimBlanks, read_remedy
 from hubbub.service.pages.asking import refused as on_a_page
 from remedied import DELTA, PEOPLE, PURE, SEEN, Case, answered_after, refused, table
+from test_remedies_of_declarations import CASES as OF_DECLARATIONS
 from test_remedies_of_options import CASES as OF_OPTIONS
 
 
@@ -389,7 +390,9 @@ def test_a_remedy_that_is_applied_is_answered(name: str, at: int, tmp_path: Path
 
 
 def test_every_kind_of_remedy_is_applied() -> None:
-    cases = [(case, at) for case in (*CASES.values(), *OF_OPTIONS.values()) for at in case.fill]
+    cases = [
+        (case, at) for case in (*CASES.values(), *OF_OPTIONS.values(), *OF_DECLARATIONS.values()) for at in case.fill
+    ]
     kinds = {refused(case)[0].remedies[at].kind for case, at in cases}
     assert kinds == set(REMEDIES)
 
@@ -446,7 +449,7 @@ FACES = {
 @pytest.mark.parametrize("face", FACES)
 def test_each_face_says_remedies_in_its_own_words(face: str) -> None:
     """None has another one's words, but what only Python and other programs can say, which a page says so of."""
-    for case in {**CASES, **OF_OPTIONS}.values():
+    for case in {**CASES, **OF_OPTIONS, **OF_DECLARATIONS}.values():
         for remedy in refused(case)[0].remedies:
             said = getattr(remedy, face)().replace(
                 "`hubbub ledger raise --epsilon NUMBER", ""

@@ -9,12 +9,15 @@ server takes no values of any length, a long one by its beginning and its SHA-25
 
 from __future__ import annotations
 
+import datetime as dt
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Context, Decimal
 
 from hubbub.errors import PolicyError
+from hubbub.remedies import CorrectName, DeclareType
+from hubbub.spelling import meant_by
 from hubbub.sql.bind.scope import did_you_mean, find_name
 from hubbub.sql.emit.dialect import Dialect
 from hubbub.tables.columns import Between, Declaration, Edges, OneOf, Text, UpTo, trimmed
@@ -41,9 +44,11 @@ class Fields:
         """Raises PolicyError for a declaration of no column, or one that the column's type contradicts."""
         for column in (*self.declared, *self.types):
             if column not in self.physical:
+                free = [name for name in self.physical if name not in {*self.declared, *self.types}]
                 raise PolicyError(
                     f"table {self.name!r} has no column {column!r}, which is declared. "
-                    f"{did_you_mean(column, self.physical)}"
+                    f"{did_you_mean(column, self.physical)}",
+                    remedy=self._meant(column, free),
                 )
         folded = [c.lower() for c in self.physical]
         if len(set(folded)) < len(folded):
@@ -54,18 +59,26 @@ class Fields:
     def _check_declaration(self, column: str, what: Declaration) -> None:
         kind = self._kind_and_sql(column)[0]
         if (trimmed(what) or isinstance(what, Text)) and kind not in (Kind.TEXT, Kind.NULL):
+            as_text = DeclareType(column, "text", table=self.name)
             raise PolicyError(
                 f"table {self.name!r}: column {column!r} is declared as {what!r}, but it holds values of type "
-                f"{kind.value}, which have no blanks around them. Declare its type as text, or leave that out."
+                f"{kind.value}, which have no blanks around them. Declare {as_text.in_python()}, or leave that out.",
+                remedy=as_text if kind is not Kind.OTHER else (),
             )
         if isinstance(what, Between | Edges | UpTo) and kind is not Kind.OTHER:
             numeric = not isinstance(what, Between) or what.numeric
             fits = kind in ((Kind.INTEGER, Kind.NUMBER) if numeric else (Kind.DATE, Kind.TIMESTAMP))
             if not fits:
+                way = DeclareType(column, _type_of(what), table=self.name)
                 raise PolicyError(
                     f"table {self.name!r}: column {column!r} is declared as {what!r}, but it holds values of type "
-                    f"{kind.value}."
+                    f"{kind.value}.{f' Declare {way.in_python()}.' if kind is Kind.TEXT else ''}",
+                    remedy=way if kind is Kind.TEXT else (),
                 )
+
+    def _meant(self, column: str, known: Iterable[str]) -> tuple[CorrectName, ...]:
+        near = meant_by(column, known)
+        return () if near is None else (CorrectName(near, column, self.name),)
 
     def kinds(self) -> dict[str, Kind]:
         """The kind of each column."""
@@ -94,15 +107,15 @@ class Fields:
         name = find_name(column, self.physical)
         if name is None:
             raise PolicyError(
-                f"table {self.name!r} has no column {column!r} to be its unit. {did_you_mean(column, self.physical)}"
+                f"table {self.name!r} has no column {column!r} to be its unit. {did_you_mean(column, self.physical)}",
+                remedy=self._meant(column, self.physical),
             )
         base, sql = _base(self.physical[name]), self.dialect.quote(name)
         declared = self.types.get(name)
         if base in ("VARCHAR", "ENUM", "UUID"):
             if declared not in (None, Kind.TEXT, Kind.INTEGER):
-                raise PolicyError(
-                    f"table {self.name!r}: the unit column {name!r} is text, declared as {declared.value}; different "
-                    "texts could become one unit. Declare it as text, or as integer."
+                raise self._units_in_one(
+                    name, f"is text, declared as {declared.value}; different texts", "text", "integer"
                 )
             if declared is Kind.INTEGER:
                 whole = self.dialect.cast(self.dialect.column_text(sql), Kind.TEXT, Kind.INTEGER)
@@ -110,10 +123,7 @@ class Fields:
             text = self.dialect.column_text(sql)
             return name, text if base == "UUID" else self.dialect.unit_text(text)
         if declared is Kind.NUMBER and base not in ("DOUBLE", "FLOAT"):
-            raise PolicyError(
-                f"table {self.name!r}: the unit column {name!r} is declared as a number; large whole numbers would "
-                "become one. Declare it as integer or text."
-            )
+            raise self._units_in_one(name, "is declared as a number; large whole numbers", "integer", "text")
         if base in ("DOUBLE", "FLOAT"):
             return name, self.dialect.unit_double(sql)
         if base in _INTEGERS | _TIMESTAMPS | _UNITS | {"NULL"}:
@@ -122,6 +132,12 @@ class Fields:
             f"table {self.name!r}: the unit column {name!r} is of type {self.physical[name]}; a unit is named by "
             "text, a number, a UUID or a date."
         )
+
+    def _units_in_one(self, name: str, what: str, *types: str) -> PolicyError:
+        ways = [DeclareType(name, kind, table=self.name) for kind in types]
+        said = " or ".join(way.in_python() for way in ways)
+        words = f"table {self.name!r}: the unit column {name!r} {what} could become one unit. Declare {said}."
+        return PolicyError(words, remedy=ways)
 
     def key(self, column: str) -> tuple[str, str]:
         """The expression of a column that leads to the unit, told apart as units are, and a word for its type.
@@ -159,9 +175,19 @@ class Fields:
         ):
             return wanted, self.dialect.cast(sql, kind, wanted)
         written = self.physical[column].lower() if kind is Kind.OTHER else kind.value
+        way = DeclareType(column, kind.value, table=self.name)
         raise PolicyError(
             f"table {self.name!r}: column {column!r} is declared as {wanted.value}, but the source says {written}."
+            f"{f' Declare {way.in_python()}.' if kind is not Kind.OTHER else ''}",
+            remedy=way if kind is not Kind.OTHER else (),
         )
+
+
+def _type_of(what: Between | Edges | UpTo) -> str:
+    """The type that a column of text is declared as, to lie in a range."""
+    if not isinstance(what, Between) or what.numeric:
+        return "number"
+    return "timestamp" if isinstance(what.low, dt.datetime) else "date"
 
 
 def _kind_declared(what: Declaration | None) -> Kind | None:

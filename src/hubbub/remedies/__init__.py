@@ -39,15 +39,21 @@ from hubbub.remedies.declared import (
     DeclareValues,
     TrimBlanks,
 )
+from hubbub.remedies.mended import CorrectName, CorrectPolicy, DeclareColumn, DeclareOption, DeclareTypes
 
 __all__ = [
     "REMEDIES",
     "AllowOthers",
     "AskLess",
     "Attempt",
+    "CorrectName",
+    "CorrectPolicy",
+    "DeclareColumn",
     "DeclareLimits",
+    "DeclareOption",
     "DeclareRange",
     "DeclareType",
+    "DeclareTypes",
     "DeclareValues",
     "GiveKeys",
     "GiveOptions",
@@ -65,7 +71,8 @@ REMEDIES: Final[Mapping[str, type[Remedy]]] = {
     remedy.kind: remedy
     for remedy in (
         DeclareRange, DeclareValues, AllowOthers, TrimBlanks, DeclareType, DeclareLimits, GiveKeys, GiveParameter,
-        GiveOptions, LeaveOut, UseDelta, KeepBudget, AskLess, Rewrite,
+        GiveOptions, LeaveOut, UseDelta, KeepBudget, AskLess, Rewrite, CorrectName, CorrectPolicy, DeclareColumn,
+        DeclareOption, DeclareTypes,
     )
 }  # fmt: skip
 """All kinds of remedy that there are, by the name they have on the wire."""

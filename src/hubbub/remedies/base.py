@@ -17,11 +17,15 @@ __all__ = ["Attempt", "Remedy", "from_json", "key", "listed", "only_private", "s
 
 @dataclass(frozen=True)
 class Attempt:
-    """What was tried: the SQL (of synthesis: the table's name), the options, and the session's budget."""
+    """What was tried: the SQL (of synthesis: the table's name), the options, and the session's budget.
+
+    policy: the text of the policy file, where that is what cannot be read.
+    """
 
     sql: str
     options: Mapping[str, Any] = field(default_factory=dict)
     budget: Any = None
+    policy: str | None = None
 
     def having(self, **options: Any) -> Attempt:
         """The same with more options."""

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import datetime as dt
 import itertools
+import json
 import math
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import Final, Literal, overload
+from functools import partial
+from typing import Any, Final, Literal, overload
 from zoneinfo import ZoneInfo
 
 from hubbub.errors import PolicyError
 from hubbub.keywords import named
+from hubbub.remedies import DeclareColumn
 
 __all__ = [
     "BLANKS",
@@ -263,18 +267,55 @@ def between(low: object, high: object, *, nullable: bool = True, tz: str | None 
     if isinstance(high, str) and high == "auto":
         return _up_to(low, nullable, tz)
     tz = None if tz is None else a_zone(tz)
+    _check_unquoted(low, high, nullable)
     lo, hi = _in_clock(_bound(low, "lower"), tz), _in_clock(_bound(high, "upper"), tz)
     if isinstance(lo, Fraction) != isinstance(hi, Fraction) or isinstance(lo, dt.datetime) != isinstance(
         hi, dt.datetime
     ):
         raise PolicyError(f"between({low!r}, {high!r}): the bounds are of two kinds; give two of one kind.")
     if not lo < hi or _one_double(lo, hi):  # type: ignore[operator]
+        turned = () if _one_double(lo, hi) or lo == hi else _so("between", (high, low), nullable=nullable, tz=tz)
         raise PolicyError(
             f"between({low!r}, {high!r}): the lower bound must be below the upper one, and not the same double."
+            f"{_as_written(turned)}",
+            remedy=turned,
         )
     if tz is not None and isinstance(lo, Fraction):
         raise PolicyError(f"between({low!r}, {high!r}, tz={tz!r}): a zone is for times; the bounds are numbers.")
     return Between(lo, hi, _choice("between", "nullable", nullable), tz)
+
+
+_WRITTEN: Final = re.compile(r"-?\d{1,7}(\.\d{1,9})?")
+_MOST_WRITTEN: Final = 20
+
+
+def _check_unquoted(low: object, high: object, nullable: object) -> None:
+    """Raises PolicyError for numbers in quotes, with the numbers: two of four digits may be years as well."""
+    quoted = [end for end in (low, high) if isinstance(end, str) and _WRITTEN.fullmatch(end)]
+    if not quoted:
+        return
+    ends = [json.loads(str(Decimal(end))) if end in quoted else _of_python(end) for end in (low, high)]
+    numbers = [end for end in ends if isinstance(end, int | float)]
+    plain = len(numbers) == 2 and numbers[0] < numbers[1] and any(len(end) != 4 for end in quoted)
+    way = _so("between", numbers, nullable=nullable) if plain else ()
+    raise PolicyError(
+        f"between(): the bound {quoted[0]!r} is not an ISO date or time such as '2025-01-31'. Write numbers without "
+        f"quotes.{_as_written(way)}",
+        remedy=way,
+    )
+
+
+def _so(how: str, values: Iterable[object], **flags: object) -> tuple[DeclareColumn, ...]:
+    """A declaration of a column as it was meant; nothing where it holds more, or other, than a message should."""
+    written = tuple(map(_of_python, values))
+    if len(written) > _MOST_WRITTEN or not all(isinstance(v, str | int | float | dt.date | None) for v in written):
+        return ()
+    usual = {"nullable": True, "tz": None, "other": None, "others": False, "trim": False}
+    return (DeclareColumn(how, written, tuple((n, v) for n, v in flags.items() if v is not usual[n])),)
+
+
+def _as_written(ways: Sequence[DeclareColumn]) -> str:
+    return f" Write {ways[0].in_python()}." if ways else ""
 
 
 def _one_double(low: Fraction | dt.date, high: Fraction | dt.date) -> bool:
@@ -378,8 +419,15 @@ def one_of(*values: Scalar, other: str | None = None, others: bool = False, trim
     >>> one_of("A", "B", None)
     one_of('A', 'B', None)
     """
+    so = partial(_so, "one_of", other=other, others=others, trim=trim)
     if len(values) == 1 and isinstance(values[0], Iterable) and not isinstance(values[0], str | bytes):
-        raise PolicyError(f"one_of takes the values themselves: one_of(*{type(values[0]).__name__}), not one_of(...).")
+        given: Any = values[0]
+        listed = so(given) if isinstance(given, list | tuple) and given else ()
+        raise PolicyError(
+            f"one_of takes the values themselves: one_of(*{type(values[0]).__name__}), not one_of(...)."
+            f"{_as_written(listed)}",
+            remedy=listed,
+        )
     if not values:
         raise PolicyError("one_of() needs at least one value: the groups an answer may name.")
     cleaned = tuple(_category(v) for v in values)
@@ -388,7 +436,10 @@ def one_of(*values: Scalar, other: str | None = None, others: bool = False, trim
         raise PolicyError(f"one_of: values of mixed kinds ({', '.join(sorted(families))}); give values of one kind.")
     if len(set(cleaned)) < len(cleaned):
         twice = next(v for i, v in enumerate(cleaned) if v in cleaned[:i])
-        raise PolicyError(f"one_of: the value {twice!r} stands twice; each group is named once.")
+        once = so(dict.fromkeys(cleaned))
+        raise PolicyError(
+            f"one_of: the value {twice!r} stands twice; each group is named once.{_as_written(once)}", remedy=once
+        )
     other = other if other is None else _category(other)  # type: ignore[assignment]
     if other is not None and (not isinstance(other, str) or families - {"text"} or other in cleaned):
         raise PolicyError(f"one_of: other={other!r}: expected a text beside texts, and not one of them.")
@@ -397,9 +448,11 @@ def one_of(*values: Scalar, other: str | None = None, others: bool = False, trim
         raise PolicyError(f"one_of: trim=True is for texts; the values are of kind {', '.join(families)}.")
     never = [v for v in cleaned if isinstance(v, str) and v != v.strip(BLANKS)]
     if trim and never:
+        cut = so(dict.fromkeys(v.strip(BLANKS) if isinstance(v, str) else v for v in cleaned))
         raise PolicyError(
             f"one_of: {never[0]!r} begins or ends with a blank, which trim=True cuts off: write "
-            f"{never[0].strip(BLANKS)!r}."
+            f"{never[0].strip(BLANKS)!r}.{_as_written(cut)}",
+            remedy=cut,
         )
     return domain
 

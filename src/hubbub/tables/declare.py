@@ -11,16 +11,17 @@ unit's rows are exchanged for others.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, get_args
 
 from hubbub.errors import PolicyError
 from hubbub.file_formats import Csv, csv_from
 from hubbub.keywords import named
-from hubbub.spelling import one_spelling, space_name
+from hubbub.remedies import DeclareLimits, DeclareOption, DeclareType
+from hubbub.spelling import meant_by, one_spelling, space_name
 from hubbub.tables.columns import Between, Declaration, Edges, OneOf, Text, UpTo, between, one_of, trimmed
-from hubbub.tables.kinds import Kind, kind_named
+from hubbub.tables.kinds import Kind, kind_meant, kind_named
 from hubbub.tables.remote import is_remote, remote
 
 __all__ = [
@@ -112,10 +113,10 @@ class PrivateTable:
         """The declaration alone, for what outlives the question."""
         return replace(self, source=None, copy=None)
 
-    def declaring(self, column: str, how: str, *values: Any) -> PrivateTable:
+    def declaring(self, column: str, how: str, *values: Any, **flags: Any) -> PrivateTable:
         """This table with one more thing declared of a column, as a remedy says it (`hubbub.remedies`).
 
-        how: "between" or "one_of" with values, "type" with a kind, "others" or "trim" of values that are declared.
+        how: "between" or "one_of" with values and flags, "type" with a kind, "others" or "trim" of declared values.
         """
         if how == "type":
             return replace(self, types={**self.types, column: Kind(*values)})
@@ -125,8 +126,22 @@ class PrivateTable:
                 raise PolicyError(f"column {column!r} has no declared values. Declare them: hb.one_of(...).")
             flagged = replace(what, others=True) if how == "others" else replace(what, trim=True)
             return replace(self, columns={**self.columns, column: flagged})
-        made = between(*values) if how == "between" else one_of(*values)
+        made = between(*values, **flags) if how == "between" else one_of(*values, **flags)
         return replace(self, columns={**self.columns, column: made})
+
+    def renaming(self, old: str, new: str, *, inner: bool = False) -> PrivateTable:
+        """This table with a column under another name wherever it is declared, or with another table of its source."""
+        if inner:
+            return replace(self, inner_table=new)
+        named = {old: new}
+        return replace(
+            self,
+            unit=named.get(self.unit, self.unit) if isinstance(self.unit, str) and not self.through else self.unit,
+            columns={named.get(name, name): what for name, what in self.columns.items()},
+            types={named.get(name, name): kind for name, kind in self.types.items()},
+            through={named.get(own, own): key for own, key in self.through.items()},
+            csv=self.csv and replace(self.csv, formats={named.get(n, n): how for n, how in self.csv.formats.items()}),
+        )
 
     @property
     def limits(self) -> Limits:
@@ -173,7 +188,10 @@ def _limit(name: str, value: object) -> int | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 2**31 - 1:
-        raise PolicyError(f"{name}={value!r}: expected a whole number from 1 to 2147483647.")
+        way = DeclareLimits((name,)) if name.startswith("max_") else DeclareOption(name)
+        raise PolicyError(
+            f"{name}={value!r}: expected a whole number from 1 to 2147483647, as in {way.in_python()}", remedy=way
+        )
     return value
 
 
@@ -194,7 +212,24 @@ def _source(source: object) -> object:
 
 def _types(types: Mapping[str, str] | None) -> dict[str, Kind]:
     _mapping("types", types)
+    for name, word in (types or {}).items():
+        meant = kind_meant(word)
+        if meant is not None:
+            way = DeclareType(name, meant.value)
+            raise PolicyError(f"unknown column type {word!r}. Write {way.in_python()}.", remedy=way)
     return {name: kind_named(word) for name, word in (types or {}).items()}
+
+
+def _one_word(option: str, given: object, allowed: Sequence[str]) -> None:
+    """Raises PolicyError for an option that is none of some words, with the one that was meant."""
+    if not (isinstance(given, str) and given in allowed):
+        meant = meant_by(given, allowed) if isinstance(given, str) else None
+        way = DeclareOption(option, meant)
+        raise PolicyError(
+            f"{option}={given!r}: expected {' or '.join(map(repr, allowed))}."
+            f"{f' Write {way.in_python()}.' if meant else ''}",
+            remedy=way if meant else (),
+        )
 
 
 @named
@@ -252,10 +287,8 @@ def table(
     if not (isinstance(unit, str) and unit) and unit is not EACH_ROW:
         raise PolicyError(f"unit={unit!r}: name the column that says who is protected, or use hb.EACH_ROW.")
     _mapping("columns", columns)
-    if not (isinstance(neighbours, str) and neighbours in get_args(Neighbours)):
-        raise PolicyError(f"neighbours={neighbours!r}: expected 'add_remove' or 'replace'.")
-    if not (isinstance(bounding, str) and bounding in get_args(Bounding)):
-        raise PolicyError(f"bounding={bounding!r}: expected 'groups' or 'norm'.")
+    _one_word("neighbours", neighbours, get_args(Neighbours))
+    _one_word("bounding", bounding, get_args(Bounding))
     if bounding == "norm" and "auto" in (max_groups, max_rows):
         raise PolicyError('bounding="norm" clips to what max_groups and max_rows allow: give numbers, not "auto".')
     declared = dict(columns or {})

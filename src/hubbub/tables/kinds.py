@@ -9,8 +9,9 @@ from __future__ import annotations
 from enum import Enum
 
 from hubbub.errors import PolicyError
+from hubbub.spelling import meant_by
 
-__all__ = ["COMPARABLE", "NUMERIC", "TEMPORAL", "Kind", "kind_named"]
+__all__ = ["COMPARABLE", "NUMERIC", "TEMPORAL", "Kind", "kind_meant", "kind_named"]
 
 
 class Kind(Enum):
@@ -41,6 +42,28 @@ COMPARABLE: tuple[frozenset[Kind], ...] = (
 """Kinds in the same set can be compared; NULL compares with all of them."""
 
 _DECLARABLE = {k.value: k for k in Kind if k not in (Kind.NULL, Kind.OTHER)}
+
+
+_ELSEWHERE = {
+    **dict.fromkeys(("int", "int64", "bigint"), Kind.INTEGER),
+    **dict.fromkeys(("float", "float64", "double", "decimal", "numeric"), Kind.NUMBER),
+    **dict.fromkeys(("str", "string", "varchar"), Kind.TEXT),
+    "bool": Kind.BOOLEAN,
+    "datetime": Kind.TIMESTAMP,
+}
+"""What other programs call them."""
+
+
+def kind_meant(word: object) -> Kind | None:
+    """The kind that was meant by a word that names none; None where the word names one, or it is not plain which.
+
+    >>> kind_meant("float"), kind_meant("intger"), kind_meant("text"), kind_meant("time")
+    (<Kind.NUMBER: 'number'>, <Kind.INTEGER: 'integer'>, None, None)
+    """
+    if not isinstance(word, str) or word in _DECLARABLE:
+        return None
+    near = meant_by(word, _DECLARABLE)
+    return _ELSEWHERE.get(word.lower()) if near is None else _DECLARABLE[near]
 
 
 def kind_named(word: str) -> Kind:

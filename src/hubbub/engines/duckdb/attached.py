@@ -7,7 +7,7 @@ import duckdb
 from hubbub.engines.base_tables import not_trusted
 from hubbub.engines.duckdb.dialect import quote
 from hubbub.errors import PolicyError
-from hubbub.sql.bind.scope import did_you_mean
+from hubbub.sql.bind.scope import did_you_mean, inner_table_meant
 
 __all__ = ["check_base_table"]
 
@@ -27,7 +27,10 @@ def check_base_table(
         texts[kind] = {(schema, name): (sql or "").upper() for schema, name, sql in definitions}
     tables, views = ({n: sql for (s, n), sql in texts[k].items() if s == "main"} for k in ("table", "view"))
     if inner not in tables | views:
-        raise PolicyError(f"table {name!r}: the file has no table {inner!r}. {did_you_mean(inner, tables)}")
+        raise PolicyError(
+            f"table {name!r}: the file has no table {inner!r}. {did_you_mean(inner, tables)}",
+            remedy=inner_table_meant(inner, tables, name),
+        )
     problem = "is a view" if inner in views else "has generated columns" if _GENERATED in tables[inner] else None
     if problem is not None and not trusted:
         raise not_trusted(name, inner, problem)

@@ -11,6 +11,7 @@ from hubbub.engines.duckdb.parquet import Patient
 from hubbub.engines.duckdb.sources import Held, Sheet, Source, SqliteFile
 from hubbub.engines.stopping import asker
 from hubbub.errors import PolicyError
+from hubbub.remedies import DeclareType
 from hubbub.tables.kinds import Kind
 
 __all__: list[str] = []
@@ -53,9 +54,11 @@ def _check_single(name: str, unit: str, kind: Kind, source: Source) -> None:
     """
     apart = (Kind.INTEGER, Kind.TEXT) if isinstance(source, SqliteFile) else (Kind.INTEGER, Kind.TEXT, Kind.NUMBER)
     if isinstance(source, SqliteFile | Sheet) and kind not in apart:
+        ways = [DeclareType(unit, as_what, table=name) for as_what in ("integer", "text")]
         raise PolicyError(
             f"table {name!r}: the unit column {unit!r} is read as a {kind.value}; different values could become one "
-            f'unit. Declare types={{"{unit}": "integer"}}, or "text".'
+            f"unit. Declare {' or '.join(way.in_python() for way in ways)}.",
+            remedy=ways,
         )
 
 

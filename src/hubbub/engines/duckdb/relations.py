@@ -31,6 +31,7 @@ from hubbub.engines.fields import Fields, normalised
 from hubbub.engines.outer_engine import SHUT, locked
 from hubbub.errors import PolicyError
 from hubbub.file_formats import Csv, kind_of_file
+from hubbub.remedies import DeclareTypes
 from hubbub.sql.emit.dialect import Dialect
 from hubbub.sql.emit.lists import beside, stored
 from hubbub.sql.emit.plan import image_sql
@@ -128,11 +129,11 @@ def _described(con: duckdb.DuckDBPyConnection, relation: str, name: str, source:
 
 
 def _untyped(name: str, header: Sequence[str]) -> PolicyError:
-    example = ", ".join(f'"{c}": "text"' for c in header[:3])
+    way = DeclareTypes(tuple(header), table=name)
     return PolicyError(
-        f"table {name!r}: a CSV or a sheet has no types, and guessing them would read the rows. Declare them, as in "
-        f"types={{{example}{', ...' if len(header) > 3 else ''}}} "
-        "(integer, number, text, boolean, date, timestamp; a column not named is text)."
+        f"table {name!r}: a CSV or a sheet has no types, and guessing them would read the rows. Declare them: "
+        f"{way.in_python()} (integer, number, text, boolean, date, timestamp; a column not named is text).",
+        remedy=way,
     )
 
 

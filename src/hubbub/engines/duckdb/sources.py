@@ -27,6 +27,8 @@ from hubbub.errors import PolicyError
 from hubbub.file_formats import FILES, Csv, files_of, kind_of_file, several_files
 from hubbub.late import late
 from hubbub.plain import quick
+from hubbub.remedies import CorrectName, DeclareOption, DeclareType
+from hubbub.spelling import meant_by
 from hubbub.tables.declare import PrivateTable, PublicTable
 from hubbub.tables.kinds import Kind
 from hubbub.tables.remote import is_remote
@@ -133,7 +135,10 @@ def source_of(name: str, table: PrivateTable | PublicTable) -> Source:
             return Sheet(str(path.resolve()), table.inner_table)
         case "duckdb" | "sqlite":
             if not table.inner_table:
-                raise PolicyError(f"table {name!r}: which table of {str(path)!r}? Declare table='...'.")
+                way = DeclareOption("table", tables=(name,))
+                raise PolicyError(
+                    f"table {name!r}: which table of {str(path)!r}? Declare {way.in_python()}.", remedy=way
+                )
             of_kind = DuckDBFile if kind == "duckdb" else SqliteFile
             return of_kind(str(path.resolve()), table.inner_table)
     raise PolicyError(f"table {name!r}: {path.name!r} is not a known file type; expected {FILES}.")
@@ -257,11 +262,17 @@ def _check_formats(name: str, how: Csv, header: list[str], types: Mapping[str, K
     """Raises PolicyError for the format of a column that is not there, or holds no dates."""
     for column in how.formats:
         if column not in header:
-            raise PolicyError(f"table {name!r}: csv has a format for {column!r}; the columns are {', '.join(header)}.")
+            near = meant_by(column, [known for known in header if known not in how.formats])
+            raise PolicyError(
+                f"table {name!r}: csv has a format for {column!r}; the columns are {', '.join(map(repr, header))}.",
+                remedy=() if near is None else CorrectName(near, column, name),
+            )
         if types and types.get(column) not in (Kind.DATE, Kind.TIMESTAMP):
+            ways = [DeclareType(column, kind, table=name) for kind in ("date", "timestamp")]
             raise PolicyError(
                 f"table {name!r}: csv has a format for {column!r}, which is not declared as a date or a timestamp. "
-                f'Add types={{"{column}": "date"}}.'
+                f"Add {' or '.join(way.in_python() for way in ways)}.",
+                remedy=ways,
             )
 
 

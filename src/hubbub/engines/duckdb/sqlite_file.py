@@ -21,7 +21,7 @@ from hubbub.engines.base_tables import not_trusted
 from hubbub.engines.duckdb.dialect import quote as quoted
 from hubbub.engines.duckdb.fitted import OBJECTS, rows_as_table
 from hubbub.errors import PolicyError
-from hubbub.sql.bind.scope import did_you_mean
+from hubbub.sql.bind.scope import did_you_mean, inner_table_meant
 from hubbub.tables.kinds import Kind
 
 __all__ = ["read_sqlite", "sqlite_columns", "sqlite_tables", "sqlite_values"]
@@ -50,7 +50,10 @@ def sqlite_columns(
         raise PolicyError(f"table {name!r}: {path!r} cannot be read: {problem}.")
     what = tables.get(inner, "")
     if not what.startswith(("table", "view")):
-        raise PolicyError(f"table {name!r}: the file has no table {inner!r}. {did_you_mean(inner, tables)}")
+        raise PolicyError(
+            f"table {name!r}: the file has no table {inner!r}. {did_you_mean(inner, tables)}",
+            remedy=inner_table_meant(inner, [n for n, what in tables.items() if what.startswith("table")], name),
+        )
     odd = (
         "is a view" if what.startswith("view")
         else "is a virtual table" if "VIRTUAL" in what.upper().partition("(")[0]

@@ -16,7 +16,7 @@ from typing import Protocol
 from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
 
-from hubbub.remedies import DeclareType, Rewrite
+from hubbub.remedies import CorrectName, DeclareType, Rewrite
 from hubbub.spelling import meant_by
 from hubbub.sql.text.locate import in_place, refuse
 from hubbub.tables.columns import Scalar
@@ -105,6 +105,12 @@ def table_meant(name: str, known: Iterable[str]) -> tuple[Rewrite, ...]:
     """
     near = meant_by(name, known)
     return () if near is None else (Rewrite(repr(near), near),)
+
+
+def inner_table_meant(name: str, known: Iterable[str], table: str) -> tuple[CorrectName, ...]:
+    """The table of a file or a database that was meant by the declaration of a table."""
+    near = meant_by(name, known)
+    return () if near is None else (CorrectName(near, name, table, inner=True),)
 
 
 def meant(name: str, known: Iterable[str], text: str, node: exp.Expr) -> tuple[Rewrite, ...]:

@@ -1,0 +1,177 @@
+"""A declaration that cannot be made, or that the source contradicts: the remedy is what was meant, and is answered."""
+
+from __future__ import annotations
+
+import functools
+import sqlite3
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+import hubbub as hb
+from hubbub.errors import PolicyError
+from remedied import Case, N, answered_after, table
+
+COUNT, SUM, BY_WARD = (
+    "SELECT COUNT(*) AS x FROM t",
+    "SELECT SUM(n) AS x FROM t",
+    "SELECT ward, COUNT(*) AS x FROM t GROUP BY ward",
+)
+WARDS, YEAR = hb.one_of("A", "B", "C"), hb.between("2024-01-01", "2024-12-31")
+TEXTS = pa.table({"id": [str(i) for i in range(N)], "n": ["1"] * N, "day": ["2024-01-02"] * N})
+
+
+@functools.cache
+def _files() -> Path:
+    """A CSV, and a table `visits` in a file of DuckDB and in one of SQLite."""
+    folder = Path(tempfile.mkdtemp())
+    rows = "".join(f"{i},{'ABC'[i % 3]},{i % 5},0{1 + i % 9}.02.2024\n" for i in range(N))
+    (folder / "visits.csv").write_text(f"id,ward,n,day\n{rows}")
+    with duckdb.connect(str(folder / "visits.duckdb")) as con:
+        con.execute("CREATE TABLE visits AS SELECT 1 AS id, 2 AS n")
+    with sqlite3.connect(folder / "visits.sqlite") as lite:
+        lite.execute("CREATE TABLE visits (id INTEGER, n INTEGER, seen REAL)")
+        lite.execute("INSERT INTO visits VALUES (1, 2, 3)")
+    lite.close()
+    return folder
+
+
+def of_texts(**declared: Any) -> Any:
+    return hb.table(TEXTS, **{"unit": "id", "max_groups": 1, "max_rows": 1, **declared})
+
+
+def of_file(name: str, **declared: Any) -> Any:
+    return hb.table(_files() / name, **{"unit": "id", "max_groups": 1, "max_rows": 1, **declared})
+
+
+def refused_by(
+    site: str, made: Callable[[], Any], *fills: dict[str, Any], sql: str = COUNT, columns: tuple[str, ...] = ("x",),
+    groups: int = 1, without: Callable[[], Any] | None = None,
+) -> Case:  # fmt: skip
+    return Case(site, sql, dict(enumerate(fills)), columns, groups, made, without=without)
+
+
+AT_N, AT_WARD = {"column": "n"}, {"column": "ward"}
+BY: dict[str, Any] = {"sql": BY_WARD, "columns": ("ward", "x"), "groups": 3, "without": table}
+CASES = {
+    "a column by another name": refused_by(
+        "engines/fields.py:check_names", lambda: table(columns={"n": hb.between(0, 4), "wrad": WARDS}),
+        {}, sql=BY_WARD, columns=("ward", "x"), groups=3,
+    ),
+    "a type of a column by another name": refused_by(
+        "engines/fields.py:check_names", lambda: table(types={"kinds": "text"}), {}
+    ),
+    "a unit by another name": refused_by("engines/fields.py:unit", lambda: table(unit="iid"), {}),
+    "a unit of texts as numbers": refused_by(
+        "engines/fields.py:_units_in_one", lambda: of_texts(types={"id": "number"}), {}, {}
+    ),
+    "a unit of whole numbers as numbers": refused_by(
+        "engines/fields.py:_units_in_one", lambda: table(types={"id": "number"}), {}, {}
+    ),
+    "blanks around numbers": refused_by(
+        "engines/fields.py:_check_declaration", lambda: table(columns={"n": hb.text(trim=True)}), {}
+    ),
+    "a range of texts": refused_by(
+        "engines/fields.py:_check_declaration", lambda: of_texts(columns={"n": hb.between(0, 4)}), {}, sql=SUM
+    ),
+    "days that are texts": refused_by(
+        "engines/fields.py:_check_declaration", lambda: of_texts(columns={"day": YEAR}),
+        {}, sql="SELECT MEDIAN(day) AS x FROM t",
+    ),
+    "a type that the source has not": refused_by(
+        "engines/fields.py:_kind_and_sql", lambda: table(types={"n": "date"}), {}
+    ),
+    "a CSV without types": refused_by(
+        "engines/duckdb/relations.py:_untyped", lambda: of_file("visits.csv", columns={"n": hb.between(0, 4)}),
+        {"types": ("integer", "text", "integer", "text")}, sql=SUM,
+    ),
+    "a format of a column by another name": refused_by(
+        "engines/duckdb/sources.py:_check_formats",
+        lambda: of_file("visits.csv", types={"day": "date"}, csv=hb.Csv(formats={"days": "%d.%m.%Y"})), {},
+    ),
+    "a format of a column that is no date": refused_by(
+        "engines/duckdb/sources.py:_check_formats",
+        lambda: of_file("visits.csv", types={"n": "integer"}, csv=hb.Csv(formats={"day": "%d.%m.%Y"})), {}, {},
+    ),
+    "no table of a file": refused_by(
+        "engines/duckdb/sources.py:source_of", lambda: of_file("visits.duckdb"), {"value": "visits"}
+    ),
+    "a table of a file by another name": refused_by(
+        "engines/duckdb/attached.py:check_base_table", lambda: of_file("visits.duckdb", table="visit"), {}
+    ),
+    "a table of SQLite by another name": refused_by(
+        "engines/duckdb/sqlite_file.py:sqlite_columns", lambda: of_file("visits.sqlite", table="vists"), {}
+    ),
+    "a unit of SQLite that is read as a number": refused_by(
+        "engines/duckdb/known.py:_check_single", lambda: of_file("visits.sqlite", table="visits", unit="seen"), {}, {}
+    ),
+    "bounds the other way round": refused_by(
+        "tables/columns.py:between", lambda: table(columns={"n": hb.between(4, 0, nullable=False)}), AT_N,
+        sql=SUM, without=table,
+    ),
+    "days the other way round": refused_by(
+        "tables/columns.py:between", lambda: table(columns={"day": hb.between("2024-12-31", "2024-01-01")}),
+        {"column": "day"}, sql="SELECT MEDIAN(day) AS x FROM t", without=table,
+    ),
+    "bounds in quotes": refused_by(
+        "tables/columns.py:_check_unquoted", lambda: table(columns={"n": hb.between("0", "4.5")}), AT_N,
+        sql=SUM, without=table,
+    ),
+    "values in a list": refused_by(
+        "tables/columns.py:one_of", lambda: table(columns={"ward": hb.one_of(["A", "B", "C"])}), AT_WARD, **BY
+    ),
+    "a value twice": refused_by(
+        "tables/columns.py:one_of", lambda: table(columns={"ward": hb.one_of("A", "B", "A", "C")}), AT_WARD, **BY
+    ),
+    "a value with a blank": refused_by(
+        "tables/columns.py:one_of", lambda: table(columns={"ward": hb.one_of("A ", "B", "C", trim=True)}), AT_WARD, **BY
+    ),
+    "a limit of none": refused_by(
+        "tables/declare.py:_limit", lambda: table(max_rows=0), {"values": (2,)}, without=table
+    ),
+    "another limit of none": refused_by(
+        "tables/declare.py:_limit", lambda: table(rows_per_unit_at_most=0), {"value": 2}, without=table
+    ),
+    "neighbours by another word": refused_by(
+        "tables/declare.py:_one_word", lambda: table(neighbours="add-remove"), {}, without=table
+    ),
+    "bounding by another word": refused_by(
+        "tables/declare.py:_one_word", lambda: table(bounding="Groups"), {}, without=table
+    ),
+    "a type by another word": refused_by(
+        "tables/declare.py:_types", lambda: table(types={"n": "float"}), {}, without=table
+    ),
+}  # fmt: skip
+EACH = [(name, at) for name, case in CASES.items() for at in case.fill]
+
+
+@pytest.mark.parametrize(("name", "at"), EACH, ids=[f"{name}, {at}" for name, at in EACH])
+def test_a_remedy_that_is_applied_is_answered(name: str, at: int, tmp_path: Path) -> None:
+    case = CASES[name]
+    assert answered_after(case, at, tmp_path / "another.db") == (case.columns, case.groups)
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda: hb.between("2020", "2024"),
+        lambda: hb.between("9", "1"),
+        lambda: hb.between(1, 1),
+        lambda: hb.between(0, "1e9"),
+        lambda: hb.one_of({"A", "B"}),
+        lambda: hb.one_of([object()]),
+        lambda: hb.one_of(list(range(100))),
+        lambda: hb.edges(0, 65, 18),
+        lambda: table(types={"n": "time"}),
+        lambda: table(neighbours="remove"),
+    ],
+)
+def test_a_declaration_that_may_mean_several_has_no_remedy(made: Callable[[], Any]) -> None:
+    with pytest.raises(PolicyError) as refused:
+        made()
+    assert not refused.value.remedies
