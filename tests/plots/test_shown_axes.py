@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -30,20 +31,19 @@ def test_the_ink_stands_out_from_light_and_from_dark_grounds(ground: str, least:
     assert (light + 0.05) / (dark + 0.05) >= least
 
 
-def _drawn() -> dict[str, Any]:
-    return {
-        "meaning": meaning.plot(1),
-        "trade-off": meaning.plot_tradeoff(1),
-        "intervals": plots.intervals(["a", "b"], [1, 2], [0, 1], [2, 3], title="t", ylabel="n"),
-        "curves": plots.curves([("x", [0, 1], [0, 1])], title="t", xlabel="x", ylabel="y"),
-        "loss": losses.loss(events.Laplace(1)).plot(),
-        "synthesis": plot_distances({("a", "b"): 0.1, ("a", "c"): 0.05}, ways=2),
-    }
+DRAWN: dict[str, Callable[[], Any]] = {
+    "meaning": lambda: meaning.plot(1),
+    "trade-off": lambda: meaning.plot_tradeoff(1),
+    "intervals": lambda: plots.intervals(["a", "b"], [1, 2], [0, 1], [2, 3], title="t", ylabel="n"),
+    "curves": lambda: plots.curves([("x", [0, 1], [0, 1])], title="t", xlabel="x", ylabel="y"),
+    "loss": lambda: losses.loss(events.Laplace(1)).plot(),
+    "synthesis": lambda: plot_distances({("a", "b"): 0.1, ("a", "c"): 0.05}, ways=2),
+}
 
 
-@pytest.mark.parametrize("which", list(_drawn()))
+@pytest.mark.parametrize("which", list(DRAWN))
 def test_a_notebook_shows_a_picture_and_not_a_name(which: str) -> None:
-    shown = _drawn()[which]._repr_html_()
+    shown = DRAWN[which]()._repr_html_()
     svg = ET.fromstring(shown)
     assert svg.tag == f"{SVG}svg"
     texts = ["".join(text.itertext()) for text in svg.iter(f"{SVG}text")]
@@ -51,13 +51,13 @@ def test_a_notebook_shows_a_picture_and_not_a_name(which: str) -> None:
     assert "currentColor" in shown
     assert INK not in shown
     assert not [e for e in svg.iter() if e.tag in (f"{SVG}script", f"{SVG}foreignObject")]
-    assert shown == _drawn()[which]._repr_html_()  # the same picture is the same text
+    assert shown == DRAWN[which]()._repr_html_()  # the same picture is the same text
 
 
 def test_nothing_in_it_is_black_or_white() -> None:
     """The ground is transparent, and every letter, axis and line has the ink or a colour of ours."""
-    for name, ax in _drawn().items():
-        svg = ET.fromstring(ax._repr_html_())
+    for name, draw in DRAWN.items():
+        svg = ET.fromstring(draw()._repr_html_())
         styles = " ".join(e.get("style") or "" for e in svg.iter())
         assert "fill: #ffffff" not in styles, name
         assert "#000000" not in styles, name
