@@ -131,7 +131,7 @@ def tree(node: object, indent: str = "") -> str:
     """A value of ours as a text, a line for each part; what a frozen value hides from its repr is left out."""
     deeper = indent + "  "
     if isinstance(node, Function):
-        return f"Function.{node.name}"
+        return f"Function.{node.names.key}"
     if dataclasses.is_dataclass(node) and not isinstance(node, type):
         told = (
             ("columns", "declared") if isinstance(node, Scan) else ()

@@ -32,7 +32,7 @@ def told(sql: str) -> list[str]:
     """For each column: the aggregates that it hands on, "exact", or "computed"."""
     found = parse(sql, CATALOG, public=PUBLIC)
     assert isinstance(found, Statement)
-    names = [" ".join(f"{n}:{what.function.value}" for n, what in o.cells) for o in found.outputs]
+    names = [" ".join(f"{n}:{what.function.names.sql}" for n, what in o.cells) for o in found.outputs]
     return [name or ("exact" if o.exact else "computed") for name, o in zip(names, found.outputs, strict=True)]
 
 

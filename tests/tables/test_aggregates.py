@@ -29,13 +29,13 @@ LINES = [Aggregate(FUNCTIONS[name], (Y, X)) for name in ("REGR_SLOPE", "REGR_INT
 
 def test_every_record_is_whole_and_no_name_means_two_things() -> None:
     functions = [f for family in FAMILIES for f in family.functions]
-    assert len({f.name for f in functions}) == len(functions) == len(FUNCTIONS)
-    spellings = [s for f in functions for s in f.spellings]
+    assert len({f.names.key for f in functions}) == len(functions) == len(FUNCTIONS)
+    spellings = [s for f in functions for s in f.names.spellings]
     assert len(set(spellings)) == len(spellings)
     assert all(spelled(s) in functions for s in spellings)
     assert all(family.audit and family.reference for family in FAMILIES)
     # COUNT(*) and COUNT(x) are both counts; the top of declared values and of others are both tops.
-    assert len({f.word for f in functions}) >= len(functions) - 2
+    assert len({f.names.word for f in functions}) >= len(functions) - 2
 
 
 def test_every_verb_of_a_record_is_a_name_of_hubbub_with_its_line_in_the_reference() -> None:
@@ -43,7 +43,7 @@ def test_every_verb_of_a_record_is_a_name_of_hubbub_with_its_line_in_the_referen
     for name, verb in MADE.items():
         assert getattr(hb, name) is getattr(verbs, name) is verb
         assert f"`{name}(" in page, name
-        if next(f for f in FUNCTIONS.values() if f.verb == name).arity:
+        if next(f for f in FUNCTIONS.values() if f.names.verb == name).arity:
             with pytest.raises(hb.ParameterError, match=name):
                 verb()
 
@@ -71,7 +71,7 @@ def exact(made, rows: list[Mapping[str, float | None]], groups: int) -> Exact:  
 
 
 @pytest.mark.parametrize("spend", [Spend(epsilon=1), Spend(rho=0.1)], ids=["pure", "rho"])  # type: ignore[arg-type]
-@pytest.mark.parametrize("aggregate", LINES, ids=lambda a: a.function.name)
+@pytest.mark.parametrize("aggregate", LINES, ids=lambda a: a.function.names.key)
 @pytest.mark.parametrize("n", [60, 400, 5000])
 def test_intervals_of_a_line_hold_the_truth(aggregate: Aggregate, spend: Spend, n: int) -> None:
     """1,500 draws each; the truth is without noise. 95 % +- 2.8 % is five standard deviations; more is fine."""
@@ -90,7 +90,8 @@ def test_intervals_of_a_line_hold_the_truth(aggregate: Aggregate, spend: Spend, 
     if n == 5000:
         assert np.isfinite(low).all()
         assert (
-            np.median(high - low) < {"REGR_SLOPE": 0.06, "REGR_INTERCEPT": 4, "REGR_R2": 0.8}[aggregate.function.name]
+            np.median(high - low)
+            < {"REGR_SLOPE": 0.06, "REGR_INTERCEPT": 4, "REGR_R2": 0.8}[aggregate.function.names.key]
         )
         assert covered <= 0.99
 

@@ -173,7 +173,7 @@ def test_half_widths_of_many_terms(level: float) -> None:
         assert np.mean(np.abs(drawn) <= t) == pytest.approx(level, abs=0.006)
 
 
-OUTPUTS = [Output(a.function.value, 0, a) for a in (COUNT, AVG, VAR, MEDIAN)] + [Output("ratio")]
+OUTPUTS = [Output(a.function.names.sql, 0, a) for a in (COUNT, AVG, VAR, MEDIAN)] + [Output("ratio")]
 
 
 def test_check_predicts_what_the_intervals_are() -> None:
@@ -189,7 +189,7 @@ def test_check_predicts_what_the_intervals_are() -> None:
     found = read(price, draw(price, [exact], SeededBits(8)))[0]
     assert columns["COUNT(*)"].plus_minus == pytest.approx(found.half_widths(COUNT, 0.95).mean(), rel=0.1)
     for aggregate in (AVG, VAR):
-        told = columns[aggregate.function.value].plus_minus
+        told = columns[aggregate.function.names.sql].plus_minus
         assert told is not None
         assert found.half_widths(aggregate, 0.95).max() <= told * 1.1
     assert columns["QUANTILE_CONT"].plus_minus is None
@@ -280,7 +280,7 @@ def test_predictions_need_no_values() -> None:
 COVAR, CORR = (Aggregate(f, (X, Y)) for f in (FUNCTIONS["COVAR_POP"], FUNCTIONS["CORR"]))
 
 
-@pytest.mark.parametrize("aggregate", [VAR, COVAR, CORR], ids=lambda a: a.function.value)
+@pytest.mark.parametrize("aggregate", [VAR, COVAR, CORR], ids=lambda a: a.function.names.sql)
 def test_the_scenes_of_a_prediction_are_tables_that_there_could_be(aggregate: Aggregate) -> None:
     """Means within the declared range, the spread that is said of them, and squares no smaller than they can be."""
     parts = plan(aggregate).measurement_of(aggregate)

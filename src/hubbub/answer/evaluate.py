@@ -391,7 +391,7 @@ def _zip(values: Sequence[Any], question: AggregateQuery) -> list[tuple[Any, Agg
 
 def _chosen(aggregate: Aggregate) -> bool:
     """Whether an aggregate is a choice, or its place."""
-    return aggregate.function.names
+    return aggregate.function.chosen
 
 
 def _array(values: Any, aggregate: Aggregate) -> pa.Array:

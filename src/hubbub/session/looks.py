@@ -133,7 +133,9 @@ def refuse_looks(plans: Sequence[Plan], spend: Spend, *, staged: bool) -> None:
             f"Declare the groups, or give {GROUPS_GIVEN.in_python()}.",
             remedy=GROUPS_GIVEN,
         )
-    listed = [a.function.sql for plan in plans for a in plan.question.aggregates if isinstance(a.function, Listed)]
+    listed = [
+        a.function.names.sql for plan in plans for a in plan.question.aggregates if isinstance(a.function, Listed)
+    ]
     if listed:
         raise QueryError(
             f"within= a share of the answer is for counts, sums and what is made of them; {listed[0]} is drawn whole, "

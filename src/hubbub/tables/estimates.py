@@ -32,7 +32,7 @@ from hubbub.errors import InternalError
 from hubbub.mechanisms.ratio import half_widths
 from hubbub.mechanisms.top_k import UnknownTopK
 from hubbub.noise import Bits, DiscreteLaplace, uniform_below
-from hubbub.tables.aggregates.base import Aggregate, Listed, OwnPart, Quantity
+from hubbub.tables.aggregates.base import Aggregate, Listed, OwnPart, Quantity, computed, quantities_of
 from hubbub.tables.columns import Scalar
 from hubbub.tables.draw_release import drawn_groups
 from hubbub.tables.measure import Measurement
@@ -97,7 +97,7 @@ class Estimates:
         function, parts = aggregate.function, self._parts(aggregate)
         if isinstance(function, Listed):
             return function.values(aggregate, *self._drawn(aggregate))
-        values = function.estimate(parts, self._current(aggregate))
+        values = computed(function).estimate(parts, self._current(aggregate))
         if function.whole:
             return np.rint(np.clip(values, -(2.0**62), 2.0**62)).astype(np.int64)
         return values
@@ -107,7 +107,7 @@ class Estimates:
         function = aggregate.function
         if isinstance(function, Listed):
             return function.ends(aggregate, *self._drawn(aggregate), level)
-        return function.interval(self._parts(aggregate), self, level)
+        return computed(function).interval(self._parts(aggregate), self, level)
 
     def half_widths(self, aggregate: Aggregate, level: float) -> Floats:
         """The larger distance from each estimate to an end of its interval."""
@@ -130,15 +130,15 @@ class Estimates:
             part, drawn = self._drawn(aggregate)
             return function.redrawn(aggregate, part, drawn, at, noise[part])
         current = {}
-        for quantity in function.quantities(parts):
+        for quantity in quantities_of(aggregate, parts):
             linear = self.quantities[quantity]
             moved = sum((c * noise[term] for term, c in linear.terms.items()), np.zeros(1))
             current[quantity] = linear.values[at] - moved
-        return function.estimate(parts, current)
+        return computed(function).estimate(parts, current)
 
     def predicted(self, aggregate: Aggregate, level: float, rows: int) -> float:
         """The half-width of an interval if a group has `rows` values; the largest over the declared range."""
-        return aggregate.function.predicted(self._parts(aggregate), self, level, rows)
+        return computed(aggregate.function).predicted(self._parts(aggregate), self, level, rows)
 
     # -- as `Reading` -----------------------------------------------------------------------------------------------
 
@@ -158,8 +158,7 @@ class Estimates:
         return {a: self.plan.measurement_of(a) for a in self.plan.question.aggregates}
 
     def _current(self, aggregate: Aggregate) -> dict[Quantity, Any]:
-        wanted = aggregate.function.quantities(self._parts(aggregate))
-        return {q: self.quantities[q].values for q in wanted}
+        return {q: self.quantities[q].values for q in quantities_of(aggregate, self._parts(aggregate))}
 
     def _drawn(self, aggregate: Aggregate) -> tuple[OwnPart, Any]:
         """The part that a listed aggregate is drawn in, and what was drawn."""

@@ -23,7 +23,7 @@ from fractions import Fraction
 from typing import Literal, TypeAlias
 
 from hubbub.errors import InternalError
-from hubbub.tables.aggregates.base import Aggregate, Function, Listed, OwnPart, Quantity, Total
+from hubbub.tables.aggregates.base import Aggregate, Function, Listed, OwnPart, Quantity, Total, quantities_of
 from hubbub.tables.aggregates.top_place import places_asked
 from hubbub.tables.measure import Measurement, MeasurementKind, Value, alone, uncentred
 from hubbub.tables.plan import Plan
@@ -130,7 +130,7 @@ def _families(plan: Plan, aggregates: Sequence[Aggregate]) -> list[_Family]:
             if count is None:
                 raise InternalError("a sum without its count")
             old = families.get(total, _Family(total, count, False, False))
-            quantities = aggregate.function.quantities(parts)
+            quantities = quantities_of(aggregate, parts)
             in_all, centred = Total(total) in quantities, total in quantities
             families[total] = _Family(total, old.count, old.wants_total or in_all, old.wants_sum or centred)
     by_measured = {m: family for total, family in families.items() for m in (total, alone(total))}
@@ -139,7 +139,7 @@ def _families(plan: Plan, aggregates: Sequence[Aggregate]) -> list[_Family]:
 
 def _direct(plan: Plan, aggregates: Sequence[Aggregate]) -> set[Quantity]:
     """The quantities that aggregates are made of, less totals."""
-    wanted = (q for a in aggregates for q in a.function.quantities(plan.measurement_of(a)))
+    wanted = (q for a in aggregates for q in quantities_of(a, plan.measurement_of(a)))
     return {q for q in wanted if not isinstance(q, Total)}
 
 

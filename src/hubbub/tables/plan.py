@@ -314,7 +314,7 @@ class Plan:
                 "measurements": [m.canonical() for m in self.measurements],
                 # Two aggregates of the same measurements are drawn from other parts: quantiles of other shares, say.
                 "aggregates": sorted(
-                    [a.function.name, [canonical(x) for x in a.arguments], str(a.fraction)]
+                    [a.function.names.key, [canonical(x) for x in a.arguments], str(a.fraction)]
                     for a in self.question.aggregates
                 ),
             },

@@ -30,7 +30,7 @@ from hubbub.mechanisms.groups import GroupThreshold
 from hubbub.mechanisms.top_k import UnknownTopK
 from hubbub.noise import MAX_SCALE, DiscreteLaplace
 from hubbub.remedies import GiveOptions, UseDelta
-from hubbub.tables.aggregates.base import Aggregate, Listed, Mechanisms, OwnPart, Quantity, Reach
+from hubbub.tables.aggregates.base import Aggregate, Computed, Listed, Mechanisms, OwnPart, Quantity, Reach
 from hubbub.tables.aggregates.quantile import epsilon_of_rho
 from hubbub.tables.aggregates.top_place import places_asked, worth
 from hubbub.tables.expressions import Literal
@@ -53,7 +53,7 @@ __all__ = ["Noise", "Price", "PricedPart", "Spend", "assemble", "make_price"]
 _SAME = Literal(None)
 
 Scenes: TypeAlias = Sequence[Mapping[Quantity, Fraction]]
-"""How an aggregate moves with each quantity, at a few typical places (`Function.gradients`)."""
+"""How an aggregate moves with each quantity, at a few typical places (`Computed.gradients`)."""
 
 
 @dataclass(frozen=True)
@@ -151,7 +151,7 @@ def make_price(
     strategies, costs = [], []
     for plan in plans:
         aggregates = tuple(dict.fromkeys(plan.question.aggregates))
-        scenes = {a: a.function.gradients(plan.measurement_of(a)) for a in aggregates}
+        scenes = {a: _scenes(a, plan.measurement_of(a)) for a in aggregates}
         norms = _norms(plan, scenes, power)
         strategy, of_parts, _ = _best_of(plan, scenes, power, norms, given)
         strategies.append(strategy)
@@ -165,6 +165,12 @@ def strategies_of(plans: Sequence[Plan], choices: Sequence[Sequence[Choice]]) ->
         build(plan, tuple(dict.fromkeys(plan.question.aggregates)), of_plan)
         for plan, of_plan in zip(plans, choices, strict=True)
     )
+
+
+def _scenes(aggregate: Aggregate, measured: Sequence[Measurement]) -> Scenes:
+    """How an aggregate moves with its quantities; a listed one has none."""
+    function = aggregate.function
+    return function.gradients(measured) if isinstance(function, Computed) else []
 
 
 def _norms(plan: Plan, scenes: Mapping[Aggregate, Scenes], power: int) -> dict[Aggregate, Fraction]:

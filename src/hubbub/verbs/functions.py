@@ -246,20 +246,21 @@ def corr(of: object, other: object) -> Term:
 
 def _made(function: Function) -> Callable[..., Term]:
     """The verb of an aggregate, from its record: columns or terms, as many as it looks at, then constants."""
+    names = function.names
 
     def verb(*arguments: object) -> Term:
         if len(arguments) < function.arity:
-            raise ParameterError(f"{function.verb} takes {function.forms[0]}, a column or term for each letter.")
+            raise ParameterError(f"{names.verb} takes {names.forms[0]}, a column or term for each letter.")
         columns, constants = arguments[: function.arity], arguments[function.arity :]
-        node = call(function.spellings[0], *map(column, columns), *map(constant, constants))
-        return _named(function.verb, node, *columns)
+        node = call(names.spellings[0], *map(column, columns), *map(constant, constants))
+        return _named(names.verb, node, *columns)
 
-    verb.__name__ = verb.__qualname__ = function.verb
-    verb.__doc__ = f"{function.forms[0]} in SQL."
+    verb.__name__ = verb.__qualname__ = names.verb
+    verb.__doc__ = f"{names.forms[0]} in SQL."
     return verb
 
 
-MADE: Final = {f.verb: _made(f) for f in FUNCTIONS.values() if f.verb}
+MADE: Final = {f.names.verb: _made(f) for f in FUNCTIONS.values() if f.names.verb}
 """The verbs of aggregates whose records name one; each is also a name of `hubbub` itself."""
 
 

@@ -209,9 +209,9 @@ class _Terms:
 def _function(node: exp.Expr, on: Query, text: Query, arguments: Callable[[list[exp.Expr]], str]) -> str:
     called = [str(node.this).upper()] if isinstance(node, exp.Anonymous) else getattr(node, "sql_names", list)()
     aggregate = spelled(*called)
-    if aggregate is not None and aggregate.verb:
+    if aggregate is not None and aggregate.names.verb:
         own = [v for v in (node.args.get("this"), node.args.get("expression")) if isinstance(v, exp.Expr)]
-        return f"hb.{aggregate.verb}({arguments([*own, *node.expressions])})"
+        return f"hb.{aggregate.names.verb}({arguments([*own, *node.expressions])})"
     function = named(node)
     if function is None:
         raise refused(node)

@@ -170,7 +170,7 @@ class _Private:
             plain, known = asked.name if isinstance(asked, exp.Column) else "", self.groups.names[at]
             return (known if not plain or known.lower() == plain.lower() else plain) or "key"
         aggregate = self.aggregates[at]
-        word = aggregate.function.word
+        word = aggregate.function.names.word
         named = [n for n, e in self.rows.scope.every().items() if e == aggregate.argument]
         return f"{word}_{named[0]}" if named and isinstance(aggregate.argument, Column) else word
 
@@ -363,24 +363,23 @@ class _Private:
         if isinstance(node, exp.Window) or function is None:
             raise reader.refuse("this window function is not supported here.", node)
         given = arguments_of(node)
-        if isinstance(node.this, exp.Distinct) and function.sql in ("MIN", "MAX"):
-            raise same_without_distinct(reader, node, function.sql)
+        if isinstance(node.this, exp.Distinct) and function.names.sql in ("MIN", "MAX"):
+            raise same_without_distinct(reader, node, function.names.sql)
         if any(isinstance(n, exp.Distinct) for n in given):
-            said = f"DISTINCT inside {function.sql} is not supported; group by the value first"
+            said = f"DISTINCT inside {function.names.sql} is not supported; group by the value first"
             raise reader.refuse(f"{said}: {_BY_VALUE.example}.", node, remedy=_BY_VALUE)
         if len(given) < function.arity:
-            way = Rewrite(f"{function.sql}({'x' if function.arity == 1 else 'x, y'})")
+            way = Rewrite(f"{function.names.sql}({'x' if function.arity == 1 else 'x, y'})")
             number = "one argument" if function.arity == 1 else "two arguments"
-            raise reader.refuse(f"{function.sql} takes {number}: {way.example}.", node, remedy=way)
+            raise reader.refuse(f"{function.names.sql} takes {number}: {way.example}.", node, remedy=way)
         if condition is not None and function.arity == 0:
-            raise reader.refuse(f"FILTER is not supported for {function.sql}; write WHERE.", node, remedy=_WHERE)
+            raise reader.refuse(f"FILTER is not supported for {function.names.sql}; write WHERE.", node, remedy=_WHERE)
         arguments = tuple(kept(self._argument(n, function, rows)) for n in given[: function.arity])
         constants = tuple(self._constant(n, rows) for n in given[function.arity :])
         try:
-            aggregate = function.made(arguments, constants)
+            return function.made(arguments, constants)
         except QueryError as error:
             raise reader.refuse(str(error), node, remedy=error.remedies) from None
-        return aggregate if function.listed else aggregate[0]
 
     def _constant(self, node: exp.Expr, rows: ExpressionReader) -> object:
         """The value of a constant argument; the expression itself where it is not one."""
@@ -400,7 +399,7 @@ class _Private:
 
     def _argument(self, node: exp.Expr, function: Function, rows: ExpressionReader, called: str = "") -> Expression:
         """An argument of a kind that the function takes; a condition counts as 1 and 0 in some."""
-        read, where = rows.read(node), called or function.sql
+        read, where = rows.read(node), called or function.names.sql
         if read.kind is Kind.BOOLEAN and function.conditions:
             return Case((read, Not(read)), (Literal(1), Literal(0)), Literal(None))
         if read.kind in function.kinds or read.kind is Kind.NULL:

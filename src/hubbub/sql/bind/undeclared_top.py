@@ -49,7 +49,7 @@ def top_of_undeclared(rows: Rows, node: exp.Select) -> PublicQuery | None:
     if not _undeclared(value, rows):
         return None
     try:
-        (aggregate,) = TOP_BY_ROWS.made((), (k.value if isinstance(k, Literal) else k,))
+        aggregate = TOP_BY_ROWS.made((), (k.value if isinstance(k, Literal) else k,))
     except QueryError as error:
         raise reader.refuse(str(error), call, remedy=error.remedies) from None
     there: Expression = Not(IsNull(value))
@@ -80,7 +80,7 @@ def _undeclared(value: Expression, rows: Rows) -> bool:
         return False
     declared = declared_in(rows.relation, names_read(rows.relation) | columns_of(value))
     try:
-        values_of(value, declared, APPROX_TOP_K.sql)
+        values_of(value, declared, APPROX_TOP_K.names.sql)
     except PolicyError:
         return True
     except QueryError:

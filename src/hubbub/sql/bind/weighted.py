@@ -36,8 +36,8 @@ def weighted(aggregate: Aggregate, rows: Rows, node: exp.Expr) -> Aggregate:
     if aggregate.function in (SUM, AVG):
         return Aggregate(WEIGHTED_SUM if aggregate.function is SUM else WEIGHTED_AVG, (*arguments, weight))
     raise rows.reader.refuse(
-        f"{aggregate.function.sql} has no weighted form: weight= is for COUNT(*), COUNT(x), SUM and AVG. Ask for it in "
-        "a question without a weight, or leave weight= out and write WEIGHTED_COUNT(w), WEIGHTED_SUM(x, w) and "
+        f"{aggregate.function.names.sql} has no weighted form: weight= is for COUNT(*), COUNT(x), SUM and AVG. Ask for "
+        "it in a question without a weight, or leave weight= out and write WEIGHTED_COUNT(w), WEIGHTED_SUM(x, w) and "
         "WEIGHTED_AVG(x, w) beside it.",
         node,
         remedy=Rewrite("WEIGHTED_SUM(x, w)"),

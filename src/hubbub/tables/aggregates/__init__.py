@@ -17,18 +17,29 @@ from hubbub.tables.aggregates import (
     top_k,
     weighted,
 )
-from hubbub.tables.aggregates.base import Aggregate, Family, Function, Listed
+from hubbub.tables.aggregates.base import Aggregate, Computed, Family, Function, Listed
 
-__all__ = ["FAMILIES", "FUNCTIONS", "Aggregate", "Family", "Function", "Listed", "forms", "names", "spelled"]
+__all__ = [
+    "FAMILIES",
+    "FUNCTIONS",
+    "Aggregate",
+    "Computed",
+    "Family",
+    "Function",
+    "Listed",
+    "forms",
+    "names",
+    "spelled",
+]
 
 _FILES = (count, sum, mean, spread, quantile, covariance, regression, geometric, mode, top_k, weighted)
 
 FAMILIES: tuple[Family, ...] = tuple(file.FAMILY for file in _FILES)
 
-FUNCTIONS: dict[str, Function] = {f.name: f for family in FAMILIES for f in family.functions}
+FUNCTIONS: dict[str, Function] = {f.names.key: f for family in FAMILIES for f in family.functions}
 """Every function, by its name."""
 
-_SPELLED = {spelling: f for f in FUNCTIONS.values() for spelling in f.spellings}
+_SPELLED = {spelling: f for f in FUNCTIONS.values() for spelling in f.names.spellings}
 
 
 def spelled(*names: str) -> Function | None:
@@ -42,12 +53,11 @@ def spelled(*names: str) -> Function | None:
 
 def names() -> tuple[str, ...]:
     """All names by which functions are called, for hints."""
-    called = (
-        name for f in FUNCTIONS.values() for name in (*f.spellings, *(form.partition("(")[0] for form in f.forms))
-    )
+    own = (f.names for f in FUNCTIONS.values())
+    called = (name for n in own for name in (*n.spellings, *(form.partition("(")[0] for form in n.forms)))
     return tuple(dict.fromkeys(called))
 
 
 def forms() -> str:
     """How all functions are written, for messages."""
-    return ", ".join(form for f in FUNCTIONS.values() for form in f.forms)
+    return ", ".join(form for f in FUNCTIONS.values() for form in f.names.forms)

@@ -5,9 +5,9 @@ functions with a common mathematics, their lines of the reference, and the forms
 these records: the binder its spellings and arguments, the plan its measurements, the price its gradients, the release
 its estimate and interval, `check` its prediction.
 
-Two kinds. Most functions are made of *quantities*: sums over rows, which get noise, and of which the estimate is a
-function and the error a first-order one. A `Listed` function looks at single values instead, and is drawn by mechanisms
-of its own (`OwnPart`): a quantile, a choice.
+Two kinds. Most functions are `Computed` from *quantities*: sums over rows, which get noise, and of which the estimate
+is a function and the error a first-order one. A `Listed` function looks at single values instead, and is drawn by
+mechanisms of its own (`OwnPart`): a quantile, a choice.
 """
 
 from __future__ import annotations
@@ -35,11 +35,13 @@ __all__ = [
     "ANY_KIND",
     "RANKABLE",
     "Aggregate",
+    "Computed",
     "Family",
     "Floats",
     "Function",
     "Listed",
     "Mechanisms",
+    "Names",
     "OwnPart",
     "Promise",
     "Quantity",
@@ -47,8 +49,10 @@ __all__ = [
     "Reading",
     "Slope",
     "Total",
+    "computed",
     "measurements",
     "measurements_of",
+    "quantities_of",
 ]
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -112,21 +116,27 @@ class Reading(Protocol):
         """How far a rounded count is off."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Function(ABC):
-    """One private aggregate.
+@dataclass(frozen=True)
+class Names:
+    """What a function is called, in each place.
 
-    name: what it is called in keys of stored answers, never changed. sql: as messages call it. word: how a column of
-    it is named. spellings: its names in SQL. forms: how it is written, for messages. verb: its name in Python where
-    the verb is made from this record. arity: how many columns it looks at.
+    key: in keys of stored answers, never changed. sql: in messages. word: in the name of a column of it. spellings: in
+    SQL. forms: in messages, as it is written. verb: in Python, where the verb is made from this record.
     """
 
-    name: str
+    key: str
     sql: str
     word: str
     spellings: tuple[str, ...] = ()
     forms: tuple[str, ...] = ()
     verb: str = ""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Function(ABC):
+    """One private aggregate. arity: how many columns it looks at."""
+
+    names: Names
     arity: int = 1
 
     kinds: ClassVar[frozenset[Kind]] = NUMERIC
@@ -135,13 +145,15 @@ class Function(ABC):
     """Whether a condition as argument counts as 1 and 0."""
     whole: ClassVar[bool] = False
     """Whether it is a count, a whole number."""
+    chosen: ClassVar[bool] = False
+    """Whether it is a choice, or the place of one: it has no interval."""
     ratio: ClassVar[str] = ""
     """Of what a group is taken to have so many as its error is foretold; empty if it depends on no such number."""
     zero_adds_nothing: ClassVar[bool] = False
     """Whether a row whose argument is 0 changes nothing."""
 
     def __repr__(self) -> str:
-        return f"<{self.sql}>"
+        return f"<{self.names.sql}>"
 
     def __reduce__(self) -> str:
         raise InternalError("an aggregate function is known by its place in the registry and is not pickled")
@@ -149,35 +161,20 @@ class Function(ABC):
     def __deepcopy__(self, memo: object) -> Function:
         return self
 
-    @property
-    def value(self) -> str:
-        """As messages call it."""
-        return self.sql
-
     def kind(self, aggregate: Aggregate) -> Kind:
         """The kind of the released column of one such aggregate."""
         return Kind.INTEGER if self.whole else Kind.NUMBER
 
-    def made(self, arguments: tuple[Expression, ...], constants: tuple[object, ...]) -> list[Aggregate]:
-        """The aggregates that a call asks for: one, or one for each cell of a list.
+    def made(self, arguments: tuple[Expression, ...], constants: tuple[object, ...]) -> Aggregate | list[Aggregate]:
+        """The aggregate that a call asks for; of a call that gives a list, one for each cell.
 
         arguments: as many as `arity`; constants: the values that come after them.
 
         Raises QueryError for other constants than it takes.
         """
         if constants:
-            raise QueryError(f"{self.sql} takes {'one argument' if self.arity == 1 else 'two arguments'}.")
-        return [Aggregate(self, arguments)]
-
-    @property
-    def listed(self) -> bool:
-        """Whether a call gives a list."""
-        return False
-
-    @property
-    def names(self) -> bool:
-        """Whether it is a choice, which has no interval."""
-        return False
+            raise QueryError(f"{self.names.sql} takes {'one argument' if self.arity == 1 else 'two arguments'}.")
+        return Aggregate(self, arguments)
 
     @abstractmethod
     def measured(self, aggregate: Aggregate, declared: Declared) -> tuple[Measurement, ...]:
@@ -185,6 +182,11 @@ class Function(ABC):
 
         Raises PolicyError where bounds are not declared, QueryError where no range follows from them.
         """
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Computed(Function):
+    """A function of quantities."""
 
     def quantities(self, parts: Sequence[Measurement]) -> tuple[Quantity, ...]:
         """The quantities it is a function of, from its measurements."""
@@ -286,29 +288,13 @@ class Listed(Function):
 
     part_type: ClassVar[type[OwnPart]]
 
-    def quantities(self, parts: Sequence[Measurement]) -> tuple[Quantity, ...]:
-        return ()
-
-    def gradients(self, parts: Sequence[Measurement]) -> list[Slope]:
-        return []
-
-    def estimate(self, parts: Sequence[Measurement], current: Current) -> Floats:
-        raise InternalError(f"{self.sql} is not made of quantities")
-
-    def interval(self, parts: Sequence[Measurement], reading: Reading, level: float) -> tuple[Floats, Floats]:
-        raise InternalError(f"{self.sql} is not made of quantities")
-
-    def predicted(self, parts: Sequence[Measurement], reading: Reading, level: float, rows: int) -> float:
-        """Infinite: what is known of its error is a `Promise`."""
-        return float("inf")
-
     @abstractmethod
     def part(self, measurement: Measurement, aggregates: Sequence[Aggregate], declared: Declared) -> OwnPart:
         """The part that aggregates of this `part_type` over one measurement are drawn in, together."""
 
     @abstractmethod
     def values(self, aggregate: Aggregate, part: Any, drawn: Any) -> NDArray[Any]:
-        """The estimates by group: floats, or (names) Python values."""
+        """The estimates by group: floats, or (of a choice) Python values."""
 
     @abstractmethod
     def ends(self, aggregate: Aggregate, part: Any, drawn: Any, level: float) -> tuple[Floats, Floats]:
@@ -333,9 +319,22 @@ def measurements_of(aggregate: Aggregate, declared: Declared) -> tuple[Measureme
     """
     if len(aggregate.arguments) < aggregate.function.arity:
         raise QueryError(
-            f"{aggregate.function.sql} needs {'a column' if aggregate.function.arity == 1 else 'two columns'}."
+            f"{aggregate.function.names.sql} needs {'a column' if aggregate.function.arity == 1 else 'two columns'}."
         )
     return aggregate.function.measured(aggregate, declared)
+
+
+def computed(function: Function) -> Computed:
+    """A function that is one of quantities."""
+    if not isinstance(function, Computed):
+        raise InternalError(f"{function.names.sql} is not made of quantities")
+    return function
+
+
+def quantities_of(aggregate: Aggregate, parts: Sequence[Measurement]) -> tuple[Quantity, ...]:
+    """The quantities that an aggregate is a function of, from its measurements; none of a listed one."""
+    function = aggregate.function
+    return function.quantities(parts) if isinstance(function, Computed) else ()
 
 
 def measurements(
@@ -363,7 +362,7 @@ def _with_own_norms(aggregates: Iterable[Aggregate], declared: Declared) -> set[
     sums, plain = set(), set[Measurement]()
     for a in aggregates:
         parts = measurements_of(a, declared)
-        if len(parts) == 2 and a.function.quantities(parts) == (Total(parts[0]),):
+        if len(parts) == 2 and quantities_of(a, parts) == (Total(parts[0]),):
             sums.add(parts)
         else:
             plain |= set(parts)

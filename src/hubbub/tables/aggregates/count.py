@@ -16,11 +16,12 @@ import numpy as np
 from hubbub.tables.aggregates.base import (
     ANY_KIND,
     Aggregate,
+    Computed,
     Current,
     Declared,
     Family,
     Floats,
-    Function,
+    Names,
     Reading,
     Slope,
 )
@@ -31,7 +32,7 @@ __all__ = ["COUNT_DISTINCT", "COUNT_ROWS", "COUNT_UNITS", "COUNT_VALUES", "FAMIL
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Count(Function):
+class Count(Computed):
     """A count of one kind."""
 
     counting: MeasurementKind = MeasurementKind.ROWS
@@ -61,14 +62,13 @@ class Count(Function):
         return reading.count_reach(parts[0], level)
 
 
-COUNT_ROWS = Count("COUNT_ROWS", "COUNT(*)", "count", ("COUNT",), ("COUNT(*)",), arity=0)
-COUNT_VALUES = Count("COUNT_VALUES", "COUNT", "count", ("COUNT_IF",), ("COUNT(x)",), counting=MeasurementKind.VALUES)
-COUNT_UNITS = Count("COUNT_UNITS", "COUNT(DISTINCT unit)", "units", arity=0, counting=MeasurementKind.UNITS)
+COUNT_ROWS = Count(Names("COUNT_ROWS", "COUNT(*)", "count", ("COUNT",), ("COUNT(*)",)), arity=0)
+COUNT_VALUES = Count(
+    Names("COUNT_VALUES", "COUNT", "count", ("COUNT_IF",), ("COUNT(x)",)), counting=MeasurementKind.VALUES
+)
+COUNT_UNITS = Count(Names("COUNT_UNITS", "COUNT(DISTINCT unit)", "units"), arity=0, counting=MeasurementKind.UNITS)
 COUNT_DISTINCT = Count(
-    "COUNT_DISTINCT",
-    "COUNT(DISTINCT ...)",
-    "distinct",
-    forms=("COUNT(DISTINCT x)",),
+    Names("COUNT_DISTINCT", "COUNT(DISTINCT ...)", "distinct", forms=("COUNT(DISTINCT x)",)),
     counting=MeasurementKind.DISTINCT,
 )
 

@@ -15,16 +15,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from hubbub.tables.aggregates.base import (
-    Aggregate,
-    Current,
-    Declared,
-    Family,
-    Floats,
-    Function,
-    Reading,
-    Slope,
-)
+from hubbub.tables.aggregates.base import Aggregate, Computed, Current, Declared, Family, Floats, Names, Reading, Slope
 from hubbub.tables.aggregates.moments import Moments, largest, limits, scaled, scenes, slope
 from hubbub.tables.measure import Measurement, count_of, product_of, sum_of, where_known
 
@@ -32,7 +23,7 @@ __all__ = ["CORR", "COVAR_POP", "COVAR_SAMP", "FAMILY", "Joint"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Joint(Function):
+class Joint(Computed):
     """What is made of the moments of two arguments, over the rows where both are there.
 
     squares: whether those of both are measured too.
@@ -120,11 +111,11 @@ class Correlation(Joint):
         return min(worst, 2.0)
 
 
-COVAR_POP = Covariance("COVAR_POP", "COVAR_POP", "covar_pop", ("COVAR_POP",), arity=2)
+COVAR_POP = Covariance(Names("COVAR_POP", "COVAR_POP", "covar_pop", ("COVAR_POP",)), arity=2)
 COVAR_SAMP = Covariance(
-    "COVAR_SAMP", "COVAR_SAMP", "covar", ("COVAR_SAMP",), ("COVAR_SAMP(x, y)",), arity=2, sample=True
+    Names("COVAR_SAMP", "COVAR_SAMP", "covar", ("COVAR_SAMP",), ("COVAR_SAMP(x, y)",)), arity=2, sample=True
 )
-CORR = Correlation("CORR", "CORR", "corr", ("CORR",), ("CORR(x, y)",), arity=2, squares=True)
+CORR = Correlation(Names("CORR", "CORR", "corr", ("CORR",), ("CORR(x, y)",)), arity=2, squares=True)
 
 FAMILY = Family(
     (COVAR_SAMP, COVAR_POP, CORR),

@@ -17,7 +17,7 @@ import numpy as np
 
 from hubbub.errors import QueryError
 from hubbub.remedies import Rewrite
-from hubbub.tables.aggregates.base import Aggregate, Current, Declared, Family, Floats, Reading
+from hubbub.tables.aggregates.base import Aggregate, Current, Declared, Family, Floats, Names, Reading
 from hubbub.tables.aggregates.mean import Mean
 from hubbub.tables.expressions import Call, Case, Compare, Expression, Literal
 from hubbub.tables.measure import Measurement, count_of, sum_of
@@ -72,7 +72,9 @@ def _logarithm(argument: Expression, declared: Declared) -> Expression:
     return Call("LN", (Case((Compare("<=", argument, Literal(0)),), (least,), argument),))
 
 
-GEOMEAN = GeometricMean("GEOMEAN", "GEOMEAN", "geomean", ("GEOMEAN", "GEOMETRIC_MEAN"), ("GEOMEAN(x)",), verb="geomean")
+GEOMEAN = GeometricMean(
+    Names("GEOMEAN", "GEOMEAN", "geomean", ("GEOMEAN", "GEOMETRIC_MEAN"), ("GEOMEAN(x)",), verb="geomean")
+)
 
 FAMILY = Family(
     (GEOMEAN,),

@@ -14,23 +14,14 @@ from typing import ClassVar
 import numpy as np
 
 from hubbub.mechanisms.ratio import ratio_intervals
-from hubbub.tables.aggregates.base import (
-    Aggregate,
-    Current,
-    Declared,
-    Family,
-    Floats,
-    Function,
-    Reading,
-    Slope,
-)
+from hubbub.tables.aggregates.base import Aggregate, Computed, Current, Declared, Family, Floats, Names, Reading, Slope
 from hubbub.tables.measure import Measurement, count_of, sum_of
 
 __all__ = ["AVG", "FAMILY", "Mean"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Mean(Function):
+class Mean(Computed):
     """The mean of numbers; a condition counts as 1 and 0."""
 
     conditions: ClassVar[bool] = True
@@ -81,7 +72,7 @@ def _reach(parts: Sequence[Measurement], reading: Reading, level: float) -> Call
     return reach
 
 
-AVG = Mean("AVG", "AVG", "avg", ("AVG",), ("AVG(x)",))
+AVG = Mean(Names("AVG", "AVG", "avg", ("AVG",), ("AVG(x)",)))
 
 FAMILY = Family(
     (AVG,),

@@ -43,6 +43,7 @@ from hubbub.tables.aggregates.base import (
     Floats,
     Listed,
     Mechanisms,
+    Names,
     OwnPart,
     Promise,
     Reach,
@@ -169,6 +170,7 @@ class Choice(Listed):
     """A choice among declared values."""
 
     kinds: ClassVar[frozenset[Kind]] = ANY_KIND
+    chosen: ClassVar[bool] = True
     part_type: ClassVar[type[OwnPart]] = ChoicePart
 
     def kind(self, aggregate: Aggregate) -> Kind:
@@ -181,15 +183,11 @@ class Choice(Listed):
 
         Raises PolicyError where no values are declared, QueryError for too many.
         """
-        value, _ = values_of(aggregate.arguments[0], declared, self.sql)
+        value, _ = values_of(aggregate.arguments[0], declared, self.names.sql)
         return (Measurement(MeasurementKind.QUANTILES, values=(value,)),)
 
     def part(self, measurement: Measurement, aggregates: Sequence[Aggregate], declared: Declared) -> OwnPart:
-        return ChoicePart(measurement, values_of(aggregates[0].arguments[0], declared, self.sql)[1])
-
-    @property
-    def names(self) -> bool:
-        return True
+        return ChoicePart(measurement, values_of(aggregates[0].arguments[0], declared, self.names.sql)[1])
 
     def place(self, aggregate: Aggregate) -> int:
         """Which of the choices it is, from 0."""
@@ -308,7 +306,7 @@ def _constant(label: Scalar) -> Any:
     return Fraction(label) if isinstance(label, float) else label
 
 
-MODE = Choice("MODE", "MODE", "mode", ("MODE",), ("MODE(x)",), verb="mode")
+MODE = Choice(Names("MODE", "MODE", "mode", ("MODE",), ("MODE(x)",), verb="mode"))
 
 FAMILY = Family(
     (MODE,),

@@ -34,6 +34,7 @@ from hubbub.tables.aggregates.base import (
     Floats,
     Listed,
     Mechanisms,
+    Names,
     OwnPart,
     Promise,
     Reach,
@@ -239,9 +240,9 @@ def _share(aggregate: Aggregate) -> Fraction:
     return aggregate.function.share(aggregate)
 
 
-QUANTILE = Quantile("QUANTILE", "QUANTILE_CONT", "quantile", forms=("MEDIAN(x)", "QUANTILE_CONT(x, 0.9)"))
-MIN = Quantile("MIN", "MIN", "min", ("MIN",), ("MIN(x)",), end=Fraction(0))
-MAX = Quantile("MAX", "MAX", "max", ("MAX",), ("MAX(x)",), end=Fraction(1))
+QUANTILE = Quantile(Names("QUANTILE", "QUANTILE_CONT", "quantile", forms=("MEDIAN(x)", "QUANTILE_CONT(x, 0.9)")))
+MIN = Quantile(Names("MIN", "MIN", "min", ("MIN",), ("MIN(x)",)), end=Fraction(0))
+MAX = Quantile(Names("MAX", "MAX", "max", ("MAX",), ("MAX(x)",)), end=Fraction(1))
 
 FAMILY = Family(
     (QUANTILE, MIN, MAX),

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from hubbub.tables.aggregates.base import Aggregate, Current, Declared, Family, Floats, Reading, Slope
+from hubbub.tables.aggregates.base import Aggregate, Current, Declared, Family, Floats, Names, Reading, Slope
 from hubbub.tables.aggregates.covariance import CORR, Joint
 from hubbub.tables.aggregates.moments import Moments, largest, scenes, slope
 from hubbub.tables.measure import Measurement, product_of
@@ -203,19 +203,21 @@ class Determination(Joint):
 
 
 REGR_SLOPE = SlopeOfLine(
-    "REGR_SLOPE", "REGR_SLOPE", "slope", ("REGR_SLOPE",), ("REGR_SLOPE(y, x)",), verb="regr_slope", arity=2
+    Names("REGR_SLOPE", "REGR_SLOPE", "slope", ("REGR_SLOPE",), ("REGR_SLOPE(y, x)",), verb="regr_slope"), arity=2
 )
 REGR_INTERCEPT = InterceptOfLine(
-    "REGR_INTERCEPT",
-    "REGR_INTERCEPT",
-    "intercept",
-    ("REGR_INTERCEPT",),
-    ("REGR_INTERCEPT(y, x)",),
-    verb="regr_intercept",
+    Names(
+        "REGR_INTERCEPT",
+        "REGR_INTERCEPT",
+        "intercept",
+        ("REGR_INTERCEPT",),
+        ("REGR_INTERCEPT(y, x)",),
+        verb="regr_intercept",
+    ),
     arity=2,
 )
 REGR_R2 = Determination(
-    "REGR_R2", "REGR_R2", "r2", ("REGR_R2",), ("REGR_R2(y, x)",), verb="regr_r2", arity=2, squares=True
+    Names("REGR_R2", "REGR_R2", "r2", ("REGR_R2",), ("REGR_R2(y, x)",), verb="regr_r2"), arity=2, squares=True
 )
 
 FAMILY = Family(

@@ -12,16 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from hubbub.tables.aggregates.base import (
-    Aggregate,
-    Current,
-    Declared,
-    Family,
-    Floats,
-    Function,
-    Reading,
-    Slope,
-)
+from hubbub.tables.aggregates.base import Aggregate, Computed, Current, Declared, Family, Floats, Names, Reading, Slope
 from hubbub.tables.aggregates.moments import Moments, largest, limits, scaled, scenes, slope
 from hubbub.tables.measure import Measurement, count_of, product_of, sum_of
 
@@ -29,7 +20,7 @@ __all__ = ["FAMILY", "STDDEV_POP", "STDDEV_SAMP", "VAR_POP", "VAR_SAMP"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Spread(Function):
+class Spread(Computed):
     """A variance, or its root; of a sample, or of the whole population."""
 
     sample: bool = False
@@ -76,11 +67,11 @@ class Spread(Function):
         return scaled(parts[0], parts[0], spread, count, sample=self.sample, root=self.root)
 
 
-VAR_POP = Spread("VAR_POP", "VAR_POP", "var_pop", ("VAR_POP", "VARIANCE_POP"), ("VAR_POP(x)",))
-VAR_SAMP = Spread("VAR_SAMP", "VAR_SAMP", "var_samp", ("VAR_SAMP", "VARIANCE"), ("VAR_SAMP(x)",), sample=True)
-STDDEV_POP = Spread("STDDEV_POP", "STDDEV_POP", "stddev_pop", ("STDDEV_POP",), root=True)
+VAR_POP = Spread(Names("VAR_POP", "VAR_POP", "var_pop", ("VAR_POP", "VARIANCE_POP"), ("VAR_POP(x)",)))
+VAR_SAMP = Spread(Names("VAR_SAMP", "VAR_SAMP", "var_samp", ("VAR_SAMP", "VARIANCE"), ("VAR_SAMP(x)",)), sample=True)
+STDDEV_POP = Spread(Names("STDDEV_POP", "STDDEV_POP", "stddev_pop", ("STDDEV_POP",)), root=True)
 STDDEV_SAMP = Spread(
-    "STDDEV_SAMP", "STDDEV_SAMP", "stddev", ("STDDEV_SAMP", "STDDEV"), ("STDDEV(x)",), sample=True, root=True
+    Names("STDDEV_SAMP", "STDDEV_SAMP", "stddev", ("STDDEV_SAMP", "STDDEV"), ("STDDEV(x)",)), sample=True, root=True
 )
 
 FAMILY = Family(

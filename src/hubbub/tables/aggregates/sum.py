@@ -14,11 +14,12 @@ import numpy as np
 
 from hubbub.tables.aggregates.base import (
     Aggregate,
+    Computed,
     Current,
     Declared,
     Family,
     Floats,
-    Function,
+    Names,
     Quantity,
     Reading,
     Slope,
@@ -30,7 +31,7 @@ __all__ = ["FAMILY", "SUM"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Sum(Function):
+class Sum(Computed):
     """A sum of numbers; a condition counts as 1 and 0."""
 
     conditions: ClassVar[bool] = True
@@ -62,7 +63,7 @@ class Sum(Function):
         return reading.reach(reading.terms_of(Total(parts[0])), level) * float(parts[0].step)
 
 
-SUM = Sum("SUM", "SUM", "sum", ("SUM",), ("SUM(x)",))
+SUM = Sum(Names("SUM", "SUM", "sum", ("SUM",), ("SUM(x)",)))
 
 FAMILY = Family(
     (SUM,),

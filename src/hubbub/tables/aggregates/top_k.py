@@ -21,7 +21,7 @@ from typing import ClassVar
 from hubbub.errors import QueryError
 from hubbub.mechanisms import ExponentialMechanism
 from hubbub.remedies import Rewrite
-from hubbub.tables.aggregates.base import Aggregate, Declared, Family, OwnPart, Promise, Reach
+from hubbub.tables.aggregates.base import Aggregate, Declared, Family, Names, OwnPart, Promise, Reach
 from hubbub.tables.aggregates.mode import Choice, ChoiceMechanisms, ChoicePart, values_of
 from hubbub.tables.aggregates.quantile import epsilon_of_rho
 from hubbub.tables.aggregates.top_place import REFERENCE, TOP_BY_ROWS, TOP_PLACE, ordinal
@@ -73,32 +73,29 @@ class Top(Choice):
 
     part_type: ClassVar[type[OwnPart]] = TopPart
 
-    @property
-    def listed(self) -> bool:
-        return True
-
     def made(self, arguments: tuple[Expression, ...], constants: tuple[object, ...]) -> list[Aggregate]:
         k = constants[0] if len(constants) == 1 else None
         if not isinstance(k, int) or isinstance(k, bool) or not 1 <= k <= MOST:
+            sql = self.names.sql
             raise QueryError(
-                f"{self.sql}(x, k) takes how many values to list, a constant from 1 to {MOST}: {self.sql}(x, 3).",
-                remedy=Rewrite(f"{self.sql}(x, 3)"),
+                f"{sql}(x, k) takes how many values to list, a constant from 1 to {MOST}: {sql}(x, 3).",
+                remedy=Rewrite(f"{sql}(x, 3)"),
             )
         return [Aggregate(self, (*arguments, Literal(k), Literal(place))) for place in range(1, k + 1)]
 
     def measured(self, aggregate: Aggregate, declared: Declared) -> tuple[Measurement, ...]:
         """As MODE. Raises QueryError for more places than values."""
-        labels = values_of(aggregate.arguments[0], declared, self.sql)[1]
+        labels = values_of(aggregate.arguments[0], declared, self.names.sql)[1]
         if _number(aggregate, 1) > len(labels):
             raise QueryError(
-                f"{self.sql} was asked for {_number(aggregate, 1)} of {len(labels)} declared values: write "
-                f"{self.sql}(x, {len(labels)}).",
-                remedy=Rewrite(f"{self.sql}(x, {len(labels)})"),
+                f"{self.names.sql} was asked for {_number(aggregate, 1)} of {len(labels)} declared values: write "
+                f"{self.names.sql}(x, {len(labels)}).",
+                remedy=Rewrite(f"{self.names.sql}(x, {len(labels)})"),
             )
         return super().measured(aggregate, declared)
 
     def part(self, measurement: Measurement, aggregates: Sequence[Aggregate], declared: Declared) -> OwnPart:
-        labels = values_of(aggregates[0].arguments[0], declared, self.sql)[1]
+        labels = values_of(aggregates[0].arguments[0], declared, self.names.sql)[1]
         return TopPart(measurement, labels, max(_number(a, 1) for a in aggregates))
 
     def place(self, aggregate: Aggregate) -> int:
@@ -118,7 +115,7 @@ def _number(aggregate: Aggregate, at: int) -> int:
 
 
 APPROX_TOP_K = Top(
-    "APPROX_TOP_K", "APPROX_TOP_K", "top", ("APPROX_TOP_K",), ("APPROX_TOP_K(x, 3)",), verb="approx_top_k"
+    Names("APPROX_TOP_K", "APPROX_TOP_K", "top", ("APPROX_TOP_K",), ("APPROX_TOP_K(x, 3)",), verb="approx_top_k")
 )
 
 FAMILY = Family(

@@ -29,7 +29,7 @@ import numpy as np
 from hubbub.errors import PolicyError, QueryError
 from hubbub.mechanisms.top_k import UnknownTopK
 from hubbub.remedies import DeclareValues, Rewrite, UseDelta
-from hubbub.tables.aggregates.base import Aggregate, Current, Declared, Floats, Function, Reading, Slope
+from hubbub.tables.aggregates.base import Aggregate, Computed, Current, Declared, Floats, Names, Reading, Slope
 from hubbub.tables.aggregates.mode import within
 from hubbub.tables.expressions import Column, Expression, Literal
 from hubbub.tables.measure import Measurement, MeasurementKind
@@ -51,27 +51,24 @@ ASSUMED_GROUPS = 1_000
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class TopPlace(Function):
+class TopPlace(Computed):
     """Arguments: how many places. counting: what makes a group frequent, its units or its rows."""
 
     counting: MeasurementKind = MeasurementKind.UNITS
 
     whole: ClassVar[bool] = True
+    chosen: ClassVar[bool] = True
 
-    @property
-    def names(self) -> bool:
-        return True
-
-    def made(self, arguments: tuple[Expression, ...], constants: tuple[object, ...]) -> list[Aggregate]:
+    def made(self, arguments: tuple[Expression, ...], constants: tuple[object, ...]) -> Aggregate:
         k = constants[0] if len(constants) == 1 else None
         if not isinstance(k, int) or isinstance(k, bool) or not 1 <= k <= MOST:
             called = "(k)" if self is TOP_PLACE else "(x, k)"
             raise QueryError(
-                f"{self.sql}{called} takes how many groups to name, a constant from 1 to {MOST}: "
-                f"{self.sql}{called.replace('k', '3')}.",
-                remedy=Rewrite(f"{self.sql}{called.replace('k', '3')}"),
+                f"{self.names.sql}{called} takes how many groups to name, a constant from 1 to {MOST}: "
+                f"{self.names.sql}{called.replace('k', '3')}.",
+                remedy=Rewrite(f"{self.names.sql}{called.replace('k', '3')}"),
             )
-        return [Aggregate(self, (Literal(k),))]
+        return Aggregate(self, (Literal(k),))
 
     def measured(self, aggregate: Aggregate, declared: Declared) -> tuple[Measurement, ...]:
         return (Measurement(self.counting),)
@@ -101,10 +98,10 @@ def places_asked(aggregates: Iterable[Aggregate], *, private: bool) -> tuple[int
     function = next((a.function for a in aggregates if isinstance(a.function, TopPlace)), None)
     if function is None:
         return None
-    if len({(a.function.name, a.arguments) for a in aggregates}) > 1:
+    if len({(a.function.names.key, a.arguments) for a in aggregates}) > 1:
         raise QueryError(
-            f"{function.sql} names groups, and stands beside no other aggregate: leave out counts, also in ORDER BY "
-            "and HAVING, and ask for them in a question of their own."
+            f"{function.names.sql} names groups, and stands beside no other aggregate: leave out counts, also in ORDER "
+            "BY and HAVING, and ask for them in a question of their own."
         )
     if not private and function is TOP_PLACE:
         raise QueryError(
@@ -116,8 +113,8 @@ def places_asked(aggregates: Iterable[Aggregate], *, private: bool) -> tuple[int
     if not private:
         counts = Rewrite(f"SELECT ... AS x, COUNT(*) AS n ... GROUP BY x ORDER BY n DESC LIMIT {k}")
         raise QueryError(
-            f"{function.sql} is of a column, and the values of this expression follow from declared ones: group by it "
-            f"and order by the count, {counts.in_python()}.",
+            f"{function.names.sql} is of a column, and the values of this expression follow from declared ones: group "
+            f"by it and order by the count, {counts.in_python()}.",
             remedy=counts,
         )
     return k, function.counting
@@ -140,8 +137,8 @@ def needs_delta(aggregates: Iterable[Aggregate], key: Expression) -> PolicyError
     values, delta = DeclareValues(own or ""), UseDelta()
     declare = own is not None and function is TOP_BY_ROWS
     return PolicyError(
-        f"{function.sql} of {called}, whose values are not declared, needs a budget with delta: that a value is there "
-        f"would tell who is in the table. Use one, {delta.in_python()}"
+        f"{function.names.sql} of {called}, whose values are not declared, needs a budget with delta: that a value is "
+        f"there would tell who is in the table. Use one, {delta.in_python()}"
         f"{f'; or declare its values, {values.in_python()}' if declare else ''}.",
         remedy=(delta, values) if declare else delta,
     )
@@ -174,9 +171,11 @@ def ordinal(place: int) -> str:
     return f"{place}{end}"
 
 
-TOP_PLACE = TopPlace("TOP_PLACE", "TOP_PLACE", "place", ("TOP_PLACE",), ("TOP_PLACE(5)",), verb="top_place", arity=0)
+TOP_PLACE = TopPlace(
+    Names("TOP_PLACE", "TOP_PLACE", "place", ("TOP_PLACE",), ("TOP_PLACE(5)",), verb="top_place"), arity=0
+)
 
-TOP_BY_ROWS = TopPlace("TOP_BY_ROWS", "APPROX_TOP_K", "top", arity=0, counting=MeasurementKind.ROWS)
+TOP_BY_ROWS = TopPlace(Names("TOP_BY_ROWS", "APPROX_TOP_K", "top"), arity=0, counting=MeasurementKind.ROWS)
 """What `APPROX_TOP_K` asks of a column without declared values (`hubbub.sql.bind.undeclared_top`)."""
 
 REFERENCE = (

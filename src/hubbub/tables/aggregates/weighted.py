@@ -24,11 +24,12 @@ from hubbub.mechanisms.ratio import ratio_intervals
 from hubbub.remedies import DeclareRange, Rewrite
 from hubbub.tables.aggregates.base import (
     Aggregate,
+    Computed,
     Current,
     Declared,
     Family,
     Floats,
-    Function,
+    Names,
     Quantity,
     Reading,
     Slope,
@@ -83,7 +84,7 @@ class WeightedCount(Sum):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class WeightedSum(Function):
+class WeightedSum(Computed):
     """A sum of weighted numbers; a condition counts as 1 and 0."""
 
     conditions: ClassVar[bool] = True
@@ -110,7 +111,7 @@ class WeightedSum(Function):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class WeightedMean(Function):
+class WeightedMean(Computed):
     """The weighted mean of numbers; a condition counts as 1 and 0."""
 
     conditions: ClassVar[bool] = True
@@ -183,29 +184,25 @@ def _reach(parts: Sequence[Measurement], reading: Reading, level: float) -> Call
 
 
 WEIGHTED_COUNT = WeightedCount(
-    "WEIGHTED_COUNT",
-    "WEIGHTED_COUNT",
-    "weighted_count",
-    ("WEIGHTED_COUNT",),
-    ("WEIGHTED_COUNT(w)",),
-    verb="weighted_count",
+    Names(
+        "WEIGHTED_COUNT",
+        "WEIGHTED_COUNT",
+        "weighted_count",
+        ("WEIGHTED_COUNT",),
+        ("WEIGHTED_COUNT(w)",),
+        verb="weighted_count",
+    )
 )
 WEIGHTED_SUM = WeightedSum(
-    "WEIGHTED_SUM",
-    "WEIGHTED_SUM",
-    "weighted_sum",
-    ("WEIGHTED_SUM",),
-    ("WEIGHTED_SUM(x, w)",),
-    verb="weighted_sum",
+    Names(
+        "WEIGHTED_SUM", "WEIGHTED_SUM", "weighted_sum", ("WEIGHTED_SUM",), ("WEIGHTED_SUM(x, w)",), verb="weighted_sum"
+    ),
     arity=2,
 )
 WEIGHTED_AVG = WeightedMean(
-    "WEIGHTED_AVG",
-    "WEIGHTED_AVG",
-    "weighted_avg",
-    ("WEIGHTED_AVG",),
-    ("WEIGHTED_AVG(x, w)",),
-    verb="weighted_mean",
+    Names(
+        "WEIGHTED_AVG", "WEIGHTED_AVG", "weighted_avg", ("WEIGHTED_AVG",), ("WEIGHTED_AVG(x, w)",), verb="weighted_mean"
+    ),
     arity=2,
 )
 
