@@ -83,6 +83,39 @@ def test_signs_that_dialects_read_differently_are_not_translated(asked: hb.Sessi
     assert not any("'note'" in text or " OR " in text for text in repaired)
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT COUNT(*) FROM `p` WHERE DAYOFWEEK(`note`) = 1",  # Sunday in MySQL, Monday in DuckDB
+        "SELECT COUNT(*) FROM `p` WHERE WEEKDAY(`note`) = 0",
+        "SELECT COUNT(*) FROM `p` WHERE EXTRACT(DAYOFWEEK FROM `note`) = 1",
+        "SELECT COUNT(*) FROM [p] WHERE DATEPART(weekday, [note]) = 1",
+        "SELECT COUNT(*) FROM `p` WHERE TIMESTAMPDIFF(MONTH, `note`, '2024-03-01') > 3",  # whole months
+        "SELECT STDDEV(`a`) FROM `p`",  # of all in MySQL, of a sample in BigQuery
+        "SELECT COUNT(*) FROM [p] WHERE [note] LIKE '[ab]%'",
+        "SELECT COUNT(*) FROM [p] WHERE CAST([a] AS INT) = 2",  # cut off in T-SQL, rounded in DuckDB
+        "SELECT COUNT(*) FROM `p` WHERE `a` DIV 2 = -1",
+        "SELECT COUNT(*) FROM `p` SAMPLE (10)",
+    ],
+)
+def test_what_dialects_read_differently_is_not_translated(asked: hb.Session, sql: str) -> None:
+    assert not _repaired(asked, sql)
+
+
+@pytest.mark.parametrize("word", ["XOR", "NOR", "NIN"])
+def test_a_word_that_means_something_is_no_slip(asked: hb.Session, word: str) -> None:
+    assert not _repaired(asked, f"SELECT COUNT(*) FROM p WHERE a > 1 {word} b > 2")
+    assert not _repaired(asked, f"SELECT COUNT(*) FROM p WHERE a {word} (1, 2)")
+
+
+@pytest.mark.parametrize("table", ["p SAMPLE (10)", "(SELECT * FROM p) SAMPLE (10)", "p AS t(1.5)"])
+def test_a_number_is_the_name_of_no_column(asked: hb.Session, table: str) -> None:
+    """The parser takes SAMPLE for another name of the table; all of it was counted."""
+    with pytest.raises(QueryError, match="is not the name of a column"):
+        asked.check(f"SELECT COUNT(*) FROM {table}", epsilon=0.1)
+    assert asked.check('SELECT COUNT(*) FROM p AS t("10")', epsilon=0.1)
+
+
 def test_a_question_with_backticks_is_translated(asked: hb.Session) -> None:
     assert _repaired(asked, "SELECT COUNT(*) FROM `p` WHERE `a` > 1") == ['SELECT COUNT(*) FROM "p" WHERE "a" > 1']
 

@@ -84,6 +84,7 @@ def parse(
         text = _numbered(text)
         statement = _one_statement(text)
         _check_functions(statement, text)
+        _check_names(statement, text)
         _fill(statement, text, params)
         tables = _tables(statement, text, catalog)
         if tables and not any(catalog[t].private for t in tables):
@@ -228,6 +229,15 @@ def _check_functions(statement: exp.Query, text: str) -> None:
             raise refuse("this function tells of the engine, not of tables; it is not supported.", text, node)
 
 
+def _check_names(statement: exp.Query, text: str) -> None:
+    """Refuse numbers as names of columns: of `FROM t SAMPLE (10)` the parser makes another name for t, SAMPLE."""
+    for alias in statement.find_all(exp.TableAlias):
+        for name in alias.args.get("columns") or ():
+            if name.name[:1].isdigit() and not name.args.get("quoted"):
+                said = f"{name.name} is not the name of a column; and SAMPLE is not supported: every row may count."
+                raise refuse(said, text, name)
+
+
 def _name_aggregates(statement: exp.Query) -> None:
     """Aggregates of ours that the parser takes for functions that it does not know."""
     for node in list(statement.find_all(exp.Anonymous)):
@@ -244,6 +254,8 @@ def _freeze(statement: exp.Query, now: Callable[[], dt.datetime] | None) -> None
     for node in list(statement.find_all(exp.CurrentTimestamp, exp.CurrentDate, exp.Anonymous)):
         if isinstance(node, exp.Anonymous) and (str(node.this).upper() != "NOW" or node.expressions):
             continue
+        if isinstance(node, exp.CurrentDate) and node.this:
+            continue  # of a zone, which nothing reads
         node.replace(_constant(now().date() if isinstance(node, exp.CurrentDate) else now(), "now"))
 
 

@@ -16,8 +16,8 @@ from sqlglot.errors import ErrorLevel, SqlglotError
 
 from hubbub.remedies import Rewrite
 from hubbub.spelling import one_letter_apart
-from hubbub.sql.text.locate import in_place, span_of
-from hubbub.sql.text.read import FORMS, AsWritten
+from hubbub.sql.text.locate import span_of
+from hubbub.sql.text.read import AsWritten
 
 __all__ = [
     "called_otherwise",
@@ -31,7 +31,6 @@ __all__ = [
     "renamed_call",
     "star_with",
     "texts_of",
-    "with_other_arguments",
     "without_before",
     "without_brackets",
     "without_order",
@@ -40,6 +39,15 @@ __all__ = [
 
 LONGEST: Final = 5_000
 """Longer texts are not looked at: each guess reads the whole."""
+_OTHERS: Final = ("XOR", "NOR", "NIN")
+"""Words that are none here, and no slip of one: each says the contrary, or less."""
+_ALIKE: Final = frozenset(
+    "Abs Add Alias And Avg Between Boolean Case Ceil Coalesce Column Count CTE Day DecodeCase Distinct EQ Except "
+    "Exists Floor From Group GT GTE Having Hour Identifier If In Intersect Is Join Like Limit Literal Lower LT LTE "
+    "Max Min Minute Mod Month Mul Neg NEQ Not Null Nullif Offset Or Order Ordered Paren Second Select Star Sub "
+    "Subquery Sum Table TableAlias TsOrDsToDate Union Upper Where With Year".split()
+)
+"""Parts of a question that all dialects read in one way, as the parser calls them."""
 _UNREADABLE: Final = (SqlglotError, RecursionError, ValueError, TypeError, AttributeError, LookupError)
 """What the parser raises at a text that is no SQL of a dialect: it is made for texts that are."""
 _DIALECTS: Final = ("mysql", "tsql", "bigquery", "snowflake", "oracle")
@@ -134,7 +142,7 @@ def _near(text: str, at: int) -> Iterator[Rewrite]:
         return
     before = [t for t in tokens if t.start <= at][-3:]
     for token in reversed([*before, *[t for t in tokens if t.start > at][:1]]):
-        if _word(token).isalpha() and _word(token) not in _WORDS:
+        if _word(token).isalpha() and _word(token) not in (*_WORDS, *_OTHERS):
             for word in one_letter_apart(_word(token), _WORDS) if len(_word(token)) > 2 else ():
                 yield _spliced(text, token.start, token.end + 1, word)
     for start in range(max(0, at - 3), at + 1):
@@ -169,20 +177,35 @@ def _depends_on_brackets(words: Set[str]) -> bool:
 
 
 def _said_otherwise(text: str) -> Rewrite | None:
-    """A question of another dialect, in DuckDB's SQL; none of one with signs that dialects read differently.
+    """A question of another dialect, in DuckDB's SQL; none of one with what dialects read differently.
 
-    Those of parameters; `"note" = 'x'`, which compares two texts in MySQL; `||`, which is OR there; `a / 2`, which is a
-    whole number in T-SQL.
+    Signs: those of parameters; `"note" = 'x'`, which compares two texts in MySQL; `||`, which is OR there; `a / 2`,
+    which is a whole number in T-SQL. Functions, but for a few: DAYOFWEEK is 1 on a Sunday in MySQL, and 0 in DuckDB;
+    and no text says in which of several dialects it is.
     """
     if any(sign in text for sign in ("$", "?", '"', "||", "/")):
         return None
     for dialect in _DIALECTS:
         tree = _reads(text, dialect)
+        if tree is None or not all(map(_read_alike, tree.walk())):
+            continue
         with contextlib.suppress(*_UNREADABLE):
-            said = "" if tree is None else tree.sql(AsWritten, comments=False, unsupported_level=ErrorLevel.RAISE)
+            said = tree.sql(AsWritten, comments=False, unsupported_level=ErrorLevel.RAISE)
             if said and _reads(said) is not None:
                 return Rewrite(said, said)
     return None
+
+
+def _read_alike(node: exp.Expr) -> bool:
+    """Whether all dialects read a part of a question in one way."""
+    match node:
+        case exp.Like(expression=exp.Literal(this=str(pattern))):
+            return "[" not in pattern  # of these letters one, in T-SQL
+        case exp.TableAlias(columns=[_, *_]):
+            return False  # `FROM t SAMPLE (10)`, in a dialect that has other words for it
+        case exp.Distinct(expressions=[_, _, *_]):
+            return False
+    return type(node).__name__ in _ALIKE
 
 
 def only_term(text: str, select: exp.Expr, name: str) -> tuple[Rewrite, ...]:
@@ -390,18 +413,6 @@ def texts_of(text: str, nodes: Iterable[exp.Expr]) -> tuple[Rewrite, ...]:
 def called_otherwise(text: str, old: str, ways: Iterable[Rewrite]) -> tuple[Rewrite, ...]:
     """Ways out of a function that is not there: where one is another name, the whole question with it."""
     return tuple(renamed_call(text, old, way.example) if way.example.isidentifier() else way for way in ways)
-
-
-def with_other_arguments(text: str, node: exp.Expr, name: str) -> tuple[str, Rewrite] | None:
-    """What is said of a function that has more arguments than it takes, or a logarithm another base than 10."""
-    if isinstance(node, exp.Anonymous) and name in FORMS:
-        way = Rewrite(FORMS[name])
-        return f"{name} does not take {len(node.expressions)} arguments; write {way.example}.", way
-    if isinstance(node, exp.Log) and isinstance(node.expression, exp.Expr):
-        base, number = (argument.sql(AsWritten) for argument in (node.this, node.expression))
-        way = in_place(f"(LN({number}) / LN({base}))", text, node)
-        return f"a logarithm to another base than 10 is a quotient; write {way.example}.", way
-    return None
 
 
 def renamed_call(text: str, old: str, new: str) -> Rewrite:
