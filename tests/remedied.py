@@ -63,6 +63,7 @@ class Case:
 
 _BY_NAME: dict[str, Callable[[hb.Session, str, Mapping[str, Any]], list[str]]] = {
     "check_bounds": lambda session, sql, options: session.check_bounds(sql, **options) and [],
+    "fit": lambda session, name, options: session.fit(table=name, **options) and [],
     "marginals": lambda session, name, options: (
         session.marginals(name, [["ward"]], **options).table("ward").column_names
     ),

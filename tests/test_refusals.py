@@ -23,13 +23,14 @@ LIST = Path(__file__).parent / "refusals.txt"
 ROOMS = "answer cli engines learning ledger remote service session sql synthesis tables verbs".split()
 ERRORS = ("QueryError", "PolicyError", "ParameterError", "BudgetError", "refuse", "marked")
 REASON = re.compile(r"^#   ([a-z-]+): ", re.MULTILINE)
-MOST_IN_WORDS = 766
-MOST_MISSING = 50
+MOST_IN_WORDS = 762
+MOST_MISSING = 38
 """How many refusals have words alone, and how many of them could have a remedy: numbers that only become smaller."""
 ELSEWHERE = {
     "tables/price.py:assemble",  # tests/tables/test_price.py: no session comes so far
     "session/whole_rows.py:ask_marginals",  # test_remedies.test_marginals_that_would_be_noise
     "synthesis/session_adapter.py:hardly_any",  # the text of synthetic_table
+    "ledger/policy.py:wrong",  # test_remedies_of_declarations.test_a_policy_that_is_put_right_is_read
 }
 HANDED_ON = {
     # what another function says, in its words and with its remedies

@@ -11,11 +11,14 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import hubbub as hb
 from hubbub.errors import PolicyError
-from remedied import Case, N, answered_after, table
+from hubbub.ledger.policy import read_policy
+from hubbub.remedies import Attempt
+from remedied import PEOPLE, Case, N, answered_after, table
 
 COUNT, SUM, BY_WARD = (
     "SELECT COUNT(*) AS x FROM t",
@@ -154,6 +157,60 @@ EACH = [(name, at) for name, case in CASES.items() for at in case.fill]
 def test_a_remedy_that_is_applied_is_answered(name: str, at: int, tmp_path: Path) -> None:
     case = CASES[name]
     assert answered_after(case, at, tmp_path / "another.db") == (case.columns, case.groups)
+
+
+POLICY = """
+[ledger]
+file = "budget.db"
+[budget]
+epsilon = 3
+[tables.t]
+source = "people.parquet"
+unit = "id"
+max_rows = 1
+max_groups = 1
+neighbours = "add_remove"
+[tables.t.columns]
+n = { between = [0, 4] }
+"""
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("[budget]", "[budgets]"),
+        ("max_rows = 1", "max_row = 1"),
+        ("{ between", "{ betwen"),
+        ("[0, 4]", "[4, 0]"),
+        ('"add_remove"', "'add-remove'"),
+    ],
+)
+def test_a_policy_that_is_put_right_is_read(right: str, wrong: str, tmp_path: Path) -> None:
+    pq.write_table(PEOPLE, tmp_path / "people.parquet")
+    file = tmp_path / "hubbub.toml"
+    with pytest.raises(PolicyError) as refused:
+        read_policy(POLICY.replace(right, wrong), file)
+    [remedy] = refused.value.remedies
+    attempt, _ = remedy.apply(Attempt(SUM, {"epsilon": 1}, policy=POLICY.replace(right, wrong)), {})
+    file.write_text(attempt.policy or "")
+    with hb.Session.from_policy(file, create_ledger=True) as session:
+        assert session.sql(attempt.sql, **attempt.options).columns == ("x",)
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("max_rows = 1", "max_rows = 1\nmax_row = 2"),
+        ("max_rows = 1", "rows = 1"),
+        ("max_rows = 1", "max_row = 1  # was max_row = 2"),
+        ("[0, 4]", "[4, 4]"),
+        ('"add_remove"', '"remove"'),
+    ],
+)
+def test_a_policy_that_may_mean_two_has_no_remedy(right: str, wrong: str) -> None:
+    with pytest.raises(PolicyError) as refused:
+        read_policy(POLICY.replace(right, wrong), Path("hubbub.toml"))
+    assert not refused.value.remedies
 
 
 @pytest.mark.parametrize(

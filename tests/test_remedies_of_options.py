@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 import hubbub as hb
-from remedied import DELTA, PEOPLE, Case, answered_after, table
+from hubbub.learning import CategoricalNB, LogisticRegression
+from remedied import DELTA, PEOPLE, PURE, Case, answered_after, table
 
 COUNT, BY_WARD = "SELECT COUNT(*) AS x FROM t", "SELECT ward, COUNT(*) AS x FROM t GROUP BY ward"
 WARDS: dict[str, Any] = {"columns": {"ward": hb.one_of("A", "B", "C"), "n": hb.between(0, 4)}}
@@ -28,6 +29,14 @@ ABOVE, NAMED = "SELECT COUNT(*) AS x FROM t WHERE n > ?", "SELECT COUNT(*) AS x 
 
 def _wards() -> Any:
     return table(**WARDS)
+
+
+def _two_wards() -> Any:
+    return table(columns={"ward": hb.one_of("A", "B"), "n": hb.between(0, 4)})
+
+
+def _one_kind() -> Any:
+    return table(columns={**WARDS["columns"], "kind": hb.one_of("x")})
 
 
 def _weighed() -> Any:
@@ -369,6 +378,36 @@ CASES = {
         {0: {"sql": "SELECT ward AS x FROM t GROUP BY ward ORDER BY COUNT(*) DESC LIMIT 1"}},
         table=lambda: table(columns={"ward": hb.one_of(*"ABC", *(f"ward {i}" for i in range(1000)))}),
     ),
+}
+CASES |= {
+    f"an epsilon that is no amount: {epsilon!r}": Case(
+        "arguments.py:an_amount", COUNT, {0: {"values": (1,)}}, options={"epsilon": epsilon}
+    )
+    for epsilon in (0, "a lot")
+}
+CASES |= {
+    f"a model of what is not declared, or without delta: {site}": Case(
+        site, "t", {0: filled}, (), 0, table_of, budget, {"epsilon": 4, "model": model}, ask="fit"
+    )
+    for site, model, filled, table_of, budget in (
+        (
+            "learning/model.py:rho",
+            LogisticRegression(target="ward", method="newton", positive="A"),
+            {},
+            _two_wards,
+            PURE,
+        ),
+        ("learning/model.py:_weight", CategoricalNB(target="ward", weight="age"), {"high": 99}, _wards, DELTA),
+        ("learning/model.py:_target", CategoricalNB(target="kind"), {"values": ("x", "y")}, _wards, DELTA),
+        ("learning/targets.py:of", CategoricalNB(target="kind"), {"values": ("x", "y")}, _one_kind, DELTA),
+        (
+            "learning/features.py:column_of",
+            CategoricalNB(target="ward", features=["kind"]),
+            {"values": ("x", "y")},
+            _wards,
+            DELTA,
+        ),
+    )
 }
 EACH = [(name, at) for name, case in CASES.items() for at in case.fill]
 

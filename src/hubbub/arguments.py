@@ -13,6 +13,7 @@ from fractions import Fraction
 
 from hubbub.errors import ParameterError, QueryError
 from hubbub.ledger.budget import EpsilonLike, parse_epsilon
+from hubbub.remedies import GiveOptions
 
 __all__ = [
     "RELIABLE",
@@ -84,7 +85,11 @@ def an_amount(value: EpsilonLike, what: str = "epsilon") -> Fraction:
 
     Raises ParameterError for anything but a positive number of at most 10^50.
     """
-    amount = parse_epsilon(value, what)
+    try:
+        amount = parse_epsilon(value, what)
+    except ParameterError as error:
+        way = GiveOptions((what,))
+        raise ParameterError(f"{str(error).removesuffix('.')}, as in {way.in_python()}", remedy=way) from None
     if amount > _MOST:
         raise ParameterError(f"{what} is above 10^50; at such an amount nothing is private. Nothing was charged.")
     return amount

@@ -31,6 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.errors import ParameterError, PolicyError
+from hubbub.remedies import DeclareRange, DeclareValues
 from hubbub.tables.columns import Between, Declaration, Edges, OneOf, Scalar
 
 __all__ = [
@@ -122,7 +123,8 @@ class Categories:
 @dataclass(frozen=True)
 class Numbers:
     """A column of numbers between `low` and `high`. edges: of its bins, the ends included, or none. linear: whether the
-    number itself is a feature. nullable: whether NULL has a bin of its own.
+    number itself is a feature. nullable: whether NULL has a bin of its own. cells: numbers at which codes are told
+    apart beside that; they make no features.
 
     >>> two = Numbers(Fraction(0), Fraction(10), edges=(Fraction(0), Fraction(5), Fraction(10)), nullable=True)
     >>> two.features.tolist()
@@ -134,6 +136,7 @@ class Numbers:
     edges: tuple[Fraction, ...] = ()
     linear: bool = False
     nullable: bool = False
+    cells: tuple[Fraction, ...] = ()
 
     def __post_init__(self) -> None:
         low, high, *edges = self._whole((self.low, self.high, *self.edges))
@@ -146,7 +149,7 @@ class Numbers:
     @cached_property
     def _parts(self) -> int:
         """Of how many parts of 1 all numbers of the column are whole multiples: integers are quick to compare."""
-        ends = (self.low, self.high, *self.edges)
+        ends = (self.low, self.high, *self.edges, *self.cells)
         return math.lcm(*(e.denominator for e in ends)) * (4 * ONE if self.linear else 1)
 
     def _whole(self, numbers: Iterable[Fraction]) -> list[int]:
@@ -170,7 +173,13 @@ class Numbers:
     @cached_property
     def _marks(self) -> list[int]:
         """The cuts, in parts."""
-        return sorted({*self._steps, *self._whole(self.edges[1:-1])})
+        return sorted({*self._steps, *self._whole(self.edges[1:-1]), *self._whole(self.cells)})
+
+    def places(self, cuts: Sequence[Fraction]) -> Integers:
+        """For each code but that of a missing number, how many of the cuts are not above its numbers; cuts that are not
+        its own count by its least number."""
+        marks = self._whole(cuts)
+        return np.array([bisect_right(marks, at) for at in [*self._whole([self.low]), *self._marks]], np.int64)
 
     @cached_property
     def _steps(self) -> list[int]:
@@ -232,6 +241,7 @@ class Numbers:
             "edges": [str(e) for e in self.edges],
             "linear": self.linear,
             "nullable": self.nullable,
+            **({"cells": [str(c) for c in self.cells]} if self.cells else {}),
         }
 
 
@@ -467,9 +477,11 @@ def column_of(
         case Edges(ends=ends, nullable=nullable):
             own = ends if isinstance(bins, int) else _edges(name, declared.low, declared.high, bins, whole)
             return Numbers(declared.low, declared.high, own, linear, nullable)
+    ways = (DeclareValues(name), DeclareRange(name))
     raise PolicyError(
         f"the column {name!r} has no declared values or range of numbers, which a model needs: they are never read "
-        "from private rows. Declare hb.one_of(...), hb.between(low, high) or hb.edges(...), or leave it out."
+        f"from private rows. Declare {' or '.join(way.in_python() for way in ways)}, or leave it out.",
+        remedy=ways,
     )
 
 

@@ -37,6 +37,7 @@ from hubbub.learning.features import Column, Design, Integers, Scoring, column_o
 from hubbub.learning.targets import LEVELS, Classes, Range, Weight
 from hubbub.mechanisms.calibration import Spend, calibrated
 from hubbub.noise import Bits
+from hubbub.remedies import DeclareRange, DeclareValues, UseDelta
 from hubbub.tables.columns import Between, Declaration, Edges, OneOf
 
 __all__ = ["FORMAT", "LEVELS", "Classes", "Estimator", "Fit", "Problem", "Range", "arrow", "fitted_of"]
@@ -138,15 +139,17 @@ class Problem:
         if self.spend.pure:
             raise PolicyError(
                 f"{type(self.estimator).__name__} is priced in zCDP, and this budget has no delta. Use one, as in "
-                "hb.Budget(epsilon=3, delta=1e-6), or a naive Bayes model (hubbub.learning.CategoricalNB)."
+                "hb.Budget(epsilon=3, delta=1e-6), or a naive Bayes model (hubbub.learning.CategoricalNB).",
+                remedy=UseDelta(),
             )
         return self.parts[1]
 
     def steps(self, rows: Coded, *, bits: Bits | None = None) -> Fit:
         """Draw the model. Yields each event before it is drawn; returns what is kept."""
         n = yield from self.count_rows(rows, bits)
-        fit = yield from self.estimator._draw(self, rows, n, bits)
-        return self.written(fit | ({"rows": n} if self.estimator._buys_rows else {}))
+        problem, rows = yield from self.estimator._settled(self, rows, n, bits)
+        fit = yield from self.estimator._draw(problem, rows, n, bits)
+        return problem.written(fit | ({"rows": n} if self.estimator._buys_rows else {}))
 
     def written(self, fit: Mapping[str, Any]) -> dict[str, Any]:
         """What is kept of a fit, as JSON."""
@@ -232,6 +235,13 @@ class Estimator(ABC):
     def _bins(self, name: str) -> int | Sequence[float] | None:
         """The bins of a column of numbers: their number or edges, None for none."""
         return None
+
+    def _settled(
+        self, problem: Problem, rows: Coded, n: float, bits: Bits | None
+    ) -> Generator[Event, None, tuple[Problem, Coded]]:
+        """The problem as it is drawn, and the rows of its features: both as they are, unless bins are bought."""
+        yield from ()
+        return problem, rows
 
     @abstractmethod
     def _draw(self, problem: Problem, rows: Coded, n: float, bits: Bits | None) -> Fit: ...
@@ -343,7 +353,8 @@ class Estimator(ABC):
         assert self.weight is not None
         declared = columns.get(self.weight)
         if not isinstance(declared, Between) or not declared.numeric or declared.low != 0:
-            raise PolicyError(f"weight={self.weight!r}: declare this column hb.between(0, w), w its largest value.")
+            way = DeclareRange(self.weight, 0)
+            raise PolicyError(f"weight={self.weight!r}: declare the largest value: {way.in_python()}.", remedy=way)
         assert isinstance(declared.high, Fraction)
         return Weight(self.weight, declared.high)
 
@@ -359,7 +370,13 @@ class Estimator(ABC):
                 assert isinstance(declared.high, Fraction)
                 return Range(self.target, declared.low, declared.high)
         needed = " or ".join(_NEEDED[task] for task in self._tasks)
-        raise PolicyError(f"{type(self).__name__} learns a column of declared {needed}; {self.target!r} has none.")
+        declaring = {"classes": DeclareValues(self.target), "numbers": DeclareRange(self.target)}
+        ways = [declaring[task] for task in self._tasks]
+        raise PolicyError(
+            f"{type(self).__name__} learns a column of declared {needed}; {self.target!r} has none. Declare "
+            f"{' or '.join(way.in_python() for way in ways)}.",
+            remedy=ways,
+        )
 
     def fit(
         self,

@@ -12,6 +12,7 @@ import numpy as np
 from hubbub.errors import PolicyError
 from hubbub.learning.exact import HEAVIEST
 from hubbub.learning.features import Categories, Integers, Numbers, coded
+from hubbub.remedies import DeclareValues
 from hubbub.tables.columns import OneOf, Scalar
 
 __all__ = ["LEVELS", "Classes", "Range", "Weight"]
@@ -41,7 +42,11 @@ class Classes:
         declared_classes = [v for v in declared.values if v is not None]
         declared_classes += [declared.other] if declared.other is not None else []
         if len(declared_classes) < 2 or not all(isinstance(v, bool | int | float | str) for v in declared_classes):
-            raise PolicyError(f"the target {name!r} needs at least two declared classes, which are not dates.")
+            way = DeclareValues(name)
+            raise PolicyError(
+                f"the target {name!r} needs at least two declared classes, which are not dates: {way.in_python()}.",
+                remedy=way,
+            )
         values = tuple(sorted(declared_classes))
         return cls(name, values, Categories(values, declared.other))
 

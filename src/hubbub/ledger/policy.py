@@ -14,7 +14,7 @@ import math
 import os
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
@@ -33,7 +33,8 @@ from hubbub.ledger.rules import MAX_FAILURES, MAX_FAILURES_ALL
 from hubbub.ledger.service_policy import ServicePolicy, is_found, limit_or_auto, own_seconds, read_service, rows_kept
 from hubbub.ledger.toml_lines import Lines
 from hubbub.ledger.witness import WitnessPlace, read_witness
-from hubbub.spelling import one_spelling, space_name, table_name
+from hubbub.remedies import Remedy
+from hubbub.spelling import meant_by, one_spelling, space_name, table_name
 
 __all__ = [
     "POLICY_NAME",
@@ -397,7 +398,8 @@ class _Reader:
         except TypeError:
             raise self.wrong(at, f"between is {ends!r}; both ends must be of one kind") from None
         if not ordered:
-            raise self.wrong(at, f"between is {ends!r}; the first end must be below the second")
+            turned = self.lines.corrected(at, f"[{low}, {high}]", f"[{high}, {low}]") if low != high else ()
+            raise self.wrong(at, f"between is {ends!r}; the first end must be below the second", turned)
 
     def edges(self, at: tuple[str, ...], ends: object) -> None:
         numbers = isinstance(ends, list) and all(isinstance(e, int | float) and not isinstance(e, bool) for e in ends)
@@ -441,7 +443,8 @@ class _Reader:
 
     def choice(self, at: tuple[str, ...], value: object, allowed: tuple[str, ...]) -> str:
         if not isinstance(value, str) or value not in allowed:
-            raise self.wrong(at, f"found {value!r}; allowed: {', '.join(allowed)}{_near(value, allowed)}")
+            ways = self.lines.meant(at, value, allowed)
+            raise self.wrong(at, f"found {value!r}; allowed: {', '.join(allowed)}{_near(value, allowed)}", ways)
         return value
 
     def place(self, at: tuple[str, ...], value: object, allowed: str = "a file") -> Path:
@@ -504,7 +507,9 @@ class _Reader:
     ) -> None:
         for key in section:
             if key not in allowed:
-                raise self.wrong((*at, key), f"unknown key {key!r}; allowed: {', '.join(allowed)}{_near(key, allowed)}")
+                ways = self.lines.meant((*at, key), key, [k for k in allowed if k not in section])
+                said = f"unknown key {key!r}; allowed: {', '.join(allowed)}{_near(key, allowed)}"
+                raise self.wrong((*at, key), said, ways)
         for key in required:
             if key not in section:
                 raise self.wrong(at, f"{key} is missing")
@@ -524,12 +529,13 @@ class _Reader:
                     )
                 seen[folded] = f"{section}.{name}"
 
-    def wrong(self, at: tuple[str, ...], message: str) -> PolicyError:
+    def wrong(self, at: tuple[str, ...], message: str, ways: Sequence[Remedy] = ()) -> PolicyError:
         line = self.lines.of(at)
         # What was found may be an address, mistyped; what is allowed are words of ours, and of _dotted.
         before, allowed, rest = message.rpartition("; allowed: ")
         said = f"{masked(before)}{allowed}{rest}" if allowed else masked(message)
-        return PolicyError(f"{self.file}:{line}: {_dotted(at)}: {said}{'' if said[-1] in '.?' else '.'}")
+        words = f"{self.file}:{line}: {_dotted(at)}: {said}{'' if said[-1] in '.?' else '.'}"
+        return PolicyError(words, remedy=ways)
 
 
 _ENDS: Final = (int, float, str, datetime.date, datetime.time)
@@ -540,5 +546,5 @@ def _dotted(at: tuple[str, ...]) -> str:
 
 
 def _near(wrong: object, allowed: tuple[str, ...]) -> str:
-    close = difflib.get_close_matches(str(wrong), allowed, n=1)
-    return f". Did you mean {close[0]!r}?" if close else ""
+    close = meant_by(str(wrong), allowed) or next(iter(difflib.get_close_matches(str(wrong), allowed, n=1)), None)
+    return "" if close is None else f". Did you mean {close!r}?"

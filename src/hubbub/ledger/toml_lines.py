@@ -8,7 +8,11 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Sequence
 from typing import Any
+
+from hubbub.remedies import CorrectPolicy
+from hubbub.spelling import meant_by
 
 __all__ = ["Lines"]
 
@@ -22,6 +26,7 @@ class Lines:
     """The line numbers of one TOML text, from 1."""
 
     def __init__(self, text: str) -> None:
+        self._lines = text.splitlines()
         self._of: dict[tuple[str, ...], int] = {(): 1}
         section: tuple[str, ...] = ()
         for number, line in enumerate(text.splitlines(), start=1):
@@ -40,6 +45,16 @@ class Lines:
         while at not in self._of:
             at = at[:-1]
         return self._of[at]
+
+    def meant(self, at: tuple[str, ...], old: object, known: Sequence[str]) -> tuple[CorrectPolicy, ...]:
+        """The line of a key with the known word that was meant by another one."""
+        return self.corrected(at, old, meant_by(old, known)) if isinstance(old, str) else ()
+
+    def corrected(self, at: tuple[str, ...], old: str, new: str | None) -> tuple[CorrectPolicy, ...]:
+        """The line of a key with another word in it, where the old one stands there once; else it is not that plain."""
+        line = self.of(at)
+        plain = new is not None and self._lines and self._lines[line - 1].count(old) == 1
+        return (CorrectPolicy(line, old, new),) if plain and new is not None else ()
 
 
 def _keys(path: str) -> tuple[str, ...]:

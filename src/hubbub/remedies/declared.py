@@ -49,9 +49,9 @@ class DeclareRange(_OfColumn):
         return attempt, self._declared(tables, self.table, "between", self.low, self.high)
 
     def _bounds(self) -> str:
-        if not self.missing:
-            return ", ".join(said(end) for end in (self.low, self.high))
-        return '"2020-01-01", "2024-12-31"' if self.temporal else "low, high"
+        if self.temporal and self.missing:
+            return '"2020-01-01", "2024-12-31"'
+        return ", ".join(name if end is None else said(end) for name, end in (("low", self.low), ("high", self.high)))
 
     def in_python(self) -> str:
         return f'columns={{"{self.column}": hb.between({self._bounds()})}}'

@@ -22,6 +22,7 @@ from hubbub.ledger.budget import Budget, EpsilonLike, decimal_text, short_text
 from hubbub.progress import at_work
 from hubbub.session.run import Door, Request, Steps
 from hubbub.session.whole_rows import private_table, request_about_rows, rows_that_count
+from hubbub.sql.bind.scope import did_you_mean
 from hubbub.tables.kinds import Kind
 from hubbub.tables.relations import as_held
 
@@ -224,6 +225,7 @@ def ask_model(
             f"{type(model).__name__}. Nothing was charged."
         )
     declared, info = private_table(data, a_name(table, "table")), data.catalog[table]
+    _check_named(model, table, info.columns)
     amount, spend = _spent(data, budget, table, epsilon)
     rows = rows_that_count(data, table, rows_per_unit)
     problem = model.problem(
@@ -248,6 +250,15 @@ def ask_model(
         "rows_per_unit": rows,
     }
     return ModelAsked(table, problem, amount, ask)
+
+
+def _check_named(model: object, table: str, columns: Mapping[str, Kind]) -> None:
+    """Raises QueryError for a column of a model that the table has not: to declare it would not help."""
+    features = getattr(model, "features", None)
+    named = [getattr(model, "target", None), getattr(model, "weight", None)]
+    for name in (*named, *(features if isinstance(features, list | tuple) else ())):
+        if isinstance(name, str) and name not in columns:
+            raise QueryError(f"{table!r} has no column {name!r}. {did_you_mean(name, columns)} Nothing was charged.")
 
 
 def _spent(

@@ -29,6 +29,7 @@ from hubbub.session.options import NOISES, Options
 from hubbub.session.total_error import refuse_total_error
 from hubbub.sql.bind.query import Catalog, PublicQuestion, parse
 from hubbub.sql.text.locate import refuse
+from hubbub.sql.text.texts import with_text
 from hubbub.tables.aggregate_query import Aggregate, Statement
 from hubbub.tables.clipping import Norm
 from hubbub.tables.conditions import capped, doubts
@@ -260,7 +261,9 @@ def _noted(sql: str, statement: Statement) -> tuple[str, ...]:
     doubted = [doubt for question in statement.questions for doubt in doubts(question, image)]
     for doubt in doubted:
         if doubt.refused:
-            raise refuse(doubt.text, sql, None, word=doubt.word, remedy=doubt.remedy or ())
+            spelt = () if doubt.meant is None else with_text(sql, *doubt.meant)
+            others = () if doubt.remedy is None else (doubt.remedy,)
+            raise refuse(doubt.text, sql, None, word=doubt.word, remedy=(*spelt, *others))
     limited = (text for question in statement.questions for text in capped(question))
     return tuple(dict.fromkeys(f"note: {text}" for text in (*(doubt.text for doubt in doubted), *limited)))
 

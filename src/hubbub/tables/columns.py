@@ -420,11 +420,11 @@ def one_of(*values: Scalar, other: str | None = None, others: bool = False, trim
     one_of('A', 'B', None)
     """
     so = partial(_so, "one_of", other=other, others=others, trim=trim)
-    if len(values) == 1 and isinstance(values[0], Iterable) and not isinstance(values[0], str | bytes):
-        given: Any = values[0]
-        listed = so(given) if isinstance(given, list | tuple) and given else ()
+    first: Any = values[0] if len(values) == 1 else None
+    if isinstance(first, Iterable) and not isinstance(first, str | bytes):
+        listed = so(first) if isinstance(first, list | tuple) and first else ()
         raise PolicyError(
-            f"one_of takes the values themselves: one_of(*{type(values[0]).__name__}), not one_of(...)."
+            f"one_of takes the values themselves: one_of(*{type(first).__name__}), not one_of(...)."
             f"{_as_written(listed)}",
             remedy=listed,
         )

@@ -26,6 +26,7 @@ from typing import Final
 
 from hubbub.errors import PolicyError
 from hubbub.remedies import AllowOthers
+from hubbub.spelling import meant_by
 from hubbub.tables.aggregate_query import AggregateQuery
 from hubbub.tables.columns import Counted, Declaration, OneOf
 from hubbub.tables.expressions import (
@@ -68,12 +69,16 @@ _OPPOSITE: Final = {"=": "<>", "<>": "=", "<": ">=", "<=": ">", ">": "<=", ">=":
 
 @dataclass(frozen=True)
 class Doubt:
-    """Something that is asked for and not declared. refused: the question is not answered. word: where it stands."""
+    """Something that is asked for and not declared. refused: the question is not answered. word: where it stands.
+
+    meant: the text that was asked for, and the declared one that it is a slip away from.
+    """
 
     text: str
     refused: bool = False
     word: str | None = None
     remedy: AllowOthers | None = None
+    meant: tuple[str, str] | None = None
 
 
 def doubts(question: AggregateQuery, evaluate: Evaluate) -> tuple[Doubt, ...]:
@@ -223,12 +228,14 @@ def _of_list(
         return
     called, which = _shown(operand), " or ".join(_shown(v) for v in missing[:_SHOWN])
     lacking = f"{called} has no declared value {which}"
-    near = _nearest(missing, list(declared.values()))
+    meant = _meant(missing, list(declared.values()))
+    near = f"did you mean {_quoted(meant[1])}?" if meant else _nearest(missing, list(declared.values()))
     if wanted and in_where and len(missing) == len(asked):
         others = AllowOthers(next(iter(columns_in(operand))).called)
         yield Doubt(
             f"{lacking}; {near} Nothing was charged. If other values may occur, declare that: {others.in_python()}.",
             remedy=others,
+            meant=meant,
             refused=True,
             word=_shown(missing[0]) if isinstance(missing[0].value, str) else None,
         )
@@ -278,6 +285,13 @@ def _plain(value: object) -> object:
         case dt.date():
             return dt.datetime(value.year, value.month, value.day)
     return value
+
+
+def _meant(missing: list[Literal], declared: list[object]) -> tuple[str, str] | None:
+    """The one text that is missing, and the declared one that it is a slip away from."""
+    asked = missing[0].value
+    near = meant_by(asked, [v for v in declared if isinstance(v, str)]) if isinstance(asked, str) else None
+    return (str(asked), near) if near is not None and len(missing) == 1 else None
 
 
 def _nearest(missing: list[Literal], declared: list[object]) -> str:
