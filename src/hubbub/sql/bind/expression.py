@@ -21,10 +21,10 @@ from hubbub.sql.bind.kinds import IN_WORDS, ONE_KIND, wrong_kind
 from hubbub.sql.bind.rewritten import compared, constant_date, extracted, rewritten, with_interval
 from hubbub.sql.bind.zoned import Moments, is_moment
 from hubbub.sql.text.arguments import unread
+from hubbub.sql.text.calls import with_other_arguments
 from hubbub.sql.text.functions import cast_name, named
 from hubbub.sql.text.hints import ALLOWED, instead, ways
 from hubbub.sql.text.locate import in_place, refuse, written
-from hubbub.sql.text.read import FORMS
 from hubbub.sql.text.repairs import called_otherwise, without_brackets, without_order
 from hubbub.tables.aggregates import names
 from hubbub.tables.expressions import (
@@ -268,10 +268,9 @@ class ExpressionReader:
 
     def _unsupported(self, node: exp.Expr) -> QueryError:
         called = (written(node, self.text), (*_NAMED, *names())) if isinstance(node, exp.Func) else ("", ())
-        if isinstance(node, exp.Anonymous) and called[0] in FORMS:
-            way = Rewrite(FORMS[called[0]])
-            said = f"{called[0]} does not take {len(node.expressions)} arguments; write {way.example}."
-            return self.refuse(said, node, remedy=way)
+        other = with_other_arguments(self.text, node, called[0])
+        if other is not None:
+            return self.refuse(other[0], node, remedy=other[1])
         named = without_brackets(self.text, node)
         hint = "".join(f"A name stands without brackets: {way.example}. " for way in named)
         return refuse(

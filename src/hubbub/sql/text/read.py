@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any, ClassVar, Final
 
 from sqlglot import exp
@@ -26,8 +27,17 @@ FORMS: Final = {
     "LAST_DAY": "LAST_DAY(x)",
     "MOD": "MOD(x, 2)",
     "LOG10": "LOG10(x)",
+    "STRFTIME": "STRFTIME(x, '%Y-%m')",
+    "LOG": "LN(x) / LN(2)",
+    "QUANTILE": "QUANTILE_CONT(x, 0.9)",
+    "QUANTILE_CONT": "QUANTILE_CONT(x, 0.9)",
+    "QUANTILE_DISC": "QUANTILE_DISC(x, 0.9)",
+    "APPROX_QUANTILE": "QUANTILE_CONT(x, 0.9)",
 }
 """Functions of which the parser would leave out the last of too many arguments, such as a zone, and what they take."""
+
+_SHARES: Final = ("QUANTILE", "QUANTILE_CONT", "QUANTILE_DISC", "APPROX_QUANTILE")
+_MOST: Final = {name: 2 if name in ("LOG", *_SHARES) else form.count(",") + 1 for name, form in FORMS.items()}
 
 _of_units = DuckDBParser.FUNCTIONS["DATEDIFF"]
 
@@ -40,13 +50,30 @@ def _date_diff(args: list[exp.Expr]) -> exp.Expr:
     return difference
 
 
-_READ: Final = {**DuckDBParser.FUNCTIONS, "DATEDIFF": _date_diff}
+def _as_text(args: list[exp.Expr]) -> exp.Expr:
+    """STRFTIME(x, format): the parser's own reading asks for the dialect, too."""
+    read: exp.Expr = DuckDBParser.FUNCTIONS["STRFTIME"](args, DuckDB())
+    return read
 
 
-def _with_all(name: str, most: int) -> Callable[[list[exp.Expr]], exp.Expr]:
+_READ: Final = {
+    **DuckDBParser.FUNCTIONS,
+    "DATEDIFF": _date_diff,
+    "LOG": exp.Log.from_arg_list,
+    "STRFTIME": _as_text,
+}
+
+
+def _with_all(name: str) -> Callable[[list[exp.Expr]], exp.Expr]:
     """A function as it is read, or, of more arguments than it takes, a call that nothing reads."""
     read: Callable[[list[exp.Expr]], exp.Expr] = _READ[name]
-    return lambda args: read(args) if len(args) <= most else exp.Anonymous(this=name, expressions=args)
+    return lambda args: read(args) if len(args) <= _MOST[name] else exp.Anonymous(this=name, expressions=args)
+
+
+def _share(name: str) -> Callable[[DuckDBParser], exp.Expr]:
+    """The same of a function whose first argument may be DISTINCT, which has a parser of its own."""
+    whole: Any = SimpleNamespace(from_arg_list=_with_all(name))
+    return lambda parser: parser._parse_distinct_arg_function(whole)
 
 
 class AsWritten(DuckDB):
@@ -55,8 +82,9 @@ class AsWritten(DuckDB):
     class Parser(DuckDBParser):
         FUNCTIONS: ClassVar = {
             **_READ,
-            **{name: _with_all(name, form.count(",") + 1) for name, form in FORMS.items() if name in _READ},
+            **{name: _with_all(name) for name in FORMS if name in _READ},
         }
+        FUNCTION_PARSERS: ClassVar = {**DuckDBParser.FUNCTION_PARSERS, **{name: _share(name) for name in _SHARES}}
 
         @override
         def _parse_limit(self, *arguments: Any, **named: Any) -> exp.Expr | None:
