@@ -68,7 +68,6 @@ BEYOND = {
     " WHERE x <> 'a'",
     "exists": "SELECT COUNT(*) FROM p SEMI JOIN m ON m.n > p.k AND p.x > m.t",
     "not exists": "SELECT COUNT(*) FROM p ANTI JOIN m ON m.n > p.k AND p.x > m.t",
-    "not in, a text that many rows list": "SELECT COUNT(*) FROM p WHERE UPPER(x) NOT IN (SELECT t FROM m)",
     "one's own rows, repeated in IN": "SELECT COUNT(*) FROM p WHERE id IN (SELECT q.id FROM p AS q JOIN m ON m.n > q.k "
     "WHERE q.x <> 'a')",
     "one's own rows, repeated in EXISTS": "SELECT COUNT(*) FROM p WHERE EXISTS (SELECT 1 FROM p AS q JOIN m "
@@ -79,6 +78,7 @@ BEYOND = {
     "many lengths of texts that are shorter": f"SELECT SUM(LEAST({LENGTHS}, 5)) FROM p JOIN m ON n > k AND w < 4",
     "a long text in WHERE": f"SELECT COUNT(*) FROM p JOIN m ON n > k WHERE {AMPLE} = 'z'",
     "a long text in ON": f"SELECT COUNT(*) FROM p JOIN m ON {AMPLE} = CAST(n + k AS VARCHAR)",
+    "a long text in EXISTS, beside another condition": "SELECT COUNT(*) FROM p SEMI JOIN m ON UPPER(x) = t AND n > k",
     "a long text in EXISTS": f"SELECT COUNT(*) FROM p SEMI JOIN m ON {AMPLE} = CAST(n + k AS VARCHAR)",
     "a long text that a window sorts by": "SELECT COUNT(*) FROM (SELECT id, ROW_NUMBER() OVER (PARTITION BY id "
     f"ORDER BY {AMPLE}) AS y FROM p JOIN m ON n > k) AS q WHERE y = 1",
@@ -106,6 +106,9 @@ WITHIN = {
     "in, texts": "SELECT COUNT(*) FROM p WHERE x IN (SELECT t FROM m)",
     "not in, texts": "SELECT COUNT(*) FROM p WHERE x NOT IN (SELECT t FROM m)",
     "not in, some of a text": "SELECT COUNT(*) FROM p WHERE LEFT(x, 9) NOT IN (SELECT t FROM m)",
+    "in, all of a text that many rows list": "SELECT COUNT(*) FROM p WHERE UPPER(x) IN (SELECT t FROM m)",
+    "not in, all of a text that many rows list": "SELECT COUNT(*) FROM p WHERE UPPER(x) NOT IN (SELECT t FROM m)",
+    "anti, of an expression of the list": "SELECT COUNT(*) FROM p ANTI JOIN m ON UPPER(x) = LOWER(t) AND k = w",
     "not in what may be unknown": "SELECT COUNT(*) FROM p WHERE x NOT IN (SELECT t FROM m UNION ALL SELECT NULL)",
     "not in, all of a text": f"SELECT COUNT(*) FROM p WHERE UPPER(x) NOT IN ({EACH})",
     "not in, all of a text, or what is unknown": "SELECT COUNT(*) FROM p WHERE UPPER(x) NOT IN "

@@ -12,7 +12,8 @@ where both are told from the question and from public rows:
   an owned value (`met`); one row where those are a key, all of the relation where there are none;
 - a join by the unit multiplies the rows of both sides, UNION adds them, and one row for each owner is one row;
 - EXISTS and IN (semi and anti joins) give each row once, but an engine may hold the pairs that they look at, with what
-  the condition reads (`_pairs`); a text that is equal to a public one is no longer than that;
+  the condition reads (`_pairs`); a text that is equal to a public one is no longer than that. Where the condition is
+  nothing but a value that a public one equals, an engine looks each value up once, however many rows list it;
 - a text that an expression makes on its way counts like one that is kept: LENGTH(REPLACE(x, 'a', 'aaaa')) is a number;
 - a column of texts is cut where it is scanned to what `LEFT` leaves of it at most, if it is read in nothing else
   (`cuts`): the rest would be carried through the join for nobody;
@@ -267,7 +268,8 @@ class _Weigher:
             case Join(left=left, right=right, how=how, on=on, one=one):
                 rows = self.rows(left)
                 if isinstance(right, PublicRelation):
-                    pairs = rows * (1 if one else max(1, self.most(right, met(right, on)) or 1))
+                    once = one or (how in ("semi", "anti") and _looked_up(right, on))
+                    pairs = rows * (1 if once else max(1, self.most(right, met(right, on)) or 1))
                 else:
                     pairs = rows * self.rows(right)
                 if on is not None:
@@ -314,6 +316,19 @@ class _Weigher:
 
 def _size(node: Expression, below: Sizes) -> int:
     return max(FIXED, made(node, below), characters(node, below) if node.kind is Kind.TEXT else 0)
+
+
+def _looked_up(leaf: PublicRelation, on: Expression | None) -> bool:
+    """Whether a condition says of values of a public relation alone, and nothing else, what they are equal to."""
+
+    def equal(term: Expression) -> bool:
+        if not isinstance(term, Compare) or term.op != "=":
+            return False
+        a, b = ({name.partition(".")[0] == leaf.place for name in columns_of(side)} for side in (term.left, term.right))
+        return (a == {True} and True not in b) or (b == {True} and True not in a)
+
+    terms = list(_terms(on))
+    return bool(terms) and all(map(equal, terms))
 
 
 def _pairs(join: Join, on: Expression, below: Sizes) -> list[int]:
