@@ -15,7 +15,7 @@ from hubbub.errors import PolicyError, QueryError
 from hubbub.service import gate as gate_of
 from hubbub.service.acts import ACTS
 from hubbub.service.gate import Gate
-from hubbub.service.people import keys
+from hubbub.service.people import keys, store as store_of
 from hubbub.service.people.people import People, link_of
 from hubbub.service.people.person import SCOPES, NotAllowed, NotKnown, Person, TooMany
 from hubbub.service.people.store import after
@@ -305,6 +305,26 @@ def test_a_session_ends_by_itself_by_logging_out_and_with_another_role(people, g
         people.prove({"session": other["session"]})
     again = people.login("bob", PHRASE)
     assert again["session"] != other["session"]
+
+
+def test_what_has_ended_does_not_begin_again_where_the_clock_is_set_back(people, tmp_path, monkeypatch):
+    page = session(people, "ada")
+    bearer = token(people, "ada", days=1)
+    people.clock.later(days=2)
+    bobs = session(people, "bob")
+    people.clock.later(days=-2)
+    again = People(tmp_path / "service.db", clock=people.clock)
+    for each in (people, again):
+        for ended in (page, bearer):
+            with pytest.raises(NotKnown):
+                each.prove(ended)
+        assert each.prove(bobs).name == "bob"
+    again.close()
+    hour, running = 3600, store_of.time.monotonic()
+    with monkeypatch.context() as patched:
+        patched.setattr(store_of.time, "monotonic", lambda: running + 12 * hour)  # and it goes on
+        with pytest.raises(NotKnown):
+            people.prove(bobs)
 
 
 def test_one_sees_one_s_own_sessions_and_ends_them(people, gate):

@@ -426,7 +426,7 @@ class Office:
             "sound": checked.sound,
             "problems": list(checked.problems),
             "notes": list(checked.notes),
-            "at": self._people.store.clock(),
+            "at": self._people.store.moment(),
         }
 
     def begin_chain(

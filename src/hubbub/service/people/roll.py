@@ -87,7 +87,7 @@ class Roll:
             "subject.person = person.name), (SELECT max(until) FROM link WHERE link.person = person.name), (SELECT "
             "count(*) FROM token WHERE token.person = person.name AND ended IS NULL AND until > ?) FROM person "
             "ORDER BY folded",
-            self._store.clock(),
+            self._store.moment(),
         )
         return [
             {

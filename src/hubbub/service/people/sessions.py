@@ -45,7 +45,7 @@ class Sessions:
             "SELECT session.person, session.until, person.roles FROM session JOIN person ON "
             "person.name = session.person WHERE session.hash = ? AND session.until > ? AND person.state = 'active'",
             digest(cookie),
-            self._store.clock(),
+            self._store.moment(),
         )
         if row is None:
             raise NotKnown("this session has ended: log in.")
@@ -119,7 +119,7 @@ class Sessions:
 
     def invited_by(self, kept: str) -> tuple[str, str]:
         """The same, by what is kept of a link."""
-        row = self._store.row("SELECT person, kind FROM link WHERE hash = ? AND until > ?", kept, self._store.clock())
+        row = self._store.row("SELECT person, kind FROM link WHERE hash = ? AND until > ?", kept, self._store.moment())
         if row is None:
             raise NotKnown(_GONE)
         return row[0], row[1]
@@ -189,7 +189,7 @@ class Sessions:
             _SHOWN,
             str(person.session),
             person.name,
-            self._store.clock(),
+            self._store.moment(),
         )
         names = ("id", "since", "until", "device", "here")
         return [dict(zip(names, (*row[:4], bool(row[4])), strict=True)) for row in rows]

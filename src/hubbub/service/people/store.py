@@ -1,6 +1,7 @@
 """service.db: the file of people, beside the ledger. SQLite, and whole transactions, each with its line of the log.
 
-Times are UTC, ISO 8601, of one length, so that they compare as texts.
+Times are UTC, ISO 8601, of one length, so that they compare as texts. They are monotone, as the ledger's are: where the
+clock was set back, time goes on from the last line of the log, and what has ended does not begin again.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
+import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,6 +19,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from hubbub.errors import PolicyError
+from hubbub.ledger.hash_chain import check_clock
 from hubbub.service.people import log
 
 __all__ = ["Store", "Writing", "after", "now"]
@@ -100,6 +103,7 @@ class Store:
         clock: Callable[[], str] = now,
     ) -> None:
         self.path, self.clock, self._key = path, clock, key
+        self._last = "", 0.0  # the latest time that was written, and when that was, by a clock that nobody sets
         self._keys = keys or (lambda: (key,))
         self._lock = threading.RLock()
         try:
@@ -110,6 +114,7 @@ class Store:
             for setting in ("journal_mode = WAL", "synchronous = FULL", "secure_delete = ON"):
                 self._connection.execute(f"PRAGMA {setting}")
             self._fill()
+            self._note_time(self.row("SELECT coalesce(max(time), '') FROM log")[0])
         except (OSError, sqlite3.Error) as error:
             raise PolicyError(f"cannot open {path}, the file of people: {error}.") from None
 
@@ -129,17 +134,32 @@ class Store:
             elif version != _VERSION:
                 raise PolicyError(f"{self.path} was made by another hubbub: its version is {version}, not {_VERSION}.")
 
+    def moment(self) -> str:
+        """This moment: never before what was written."""
+        told, (last, since) = self.clock(), self._last
+        return told if told >= last else after(last, seconds=time.monotonic() - since)
+
+    def _note_time(self, written: str) -> None:
+        if written > self._last[0]:
+            self._last = written, time.monotonic()
+
     @contextmanager
     def writing(self) -> Iterator[Writing]:
-        """A transaction: all of it, or nothing."""
+        """A transaction: all of it, or nothing.
+
+        Raises PolicyError where the clock was set more than a day forward while this program ran.
+        """
+        check_clock()
         with self._lock:
             self._connection.execute("BEGIN IMMEDIATE")
             try:
-                yield Writing(self._connection, self.clock(), self._key)
+                writing = Writing(self._connection, self.moment(), self._key)
+                yield writing
             except BaseException:
                 self._connection.execute("ROLLBACK")
                 raise
             self._connection.execute("COMMIT")
+            self._note_time(writing.time)
 
     def rows(self, sql: str, *values: str | int | None) -> list[Any]:
         """What a statement that reads finds."""

@@ -48,7 +48,7 @@ class Tokens:
         if not hmac.compare_digest(digest(token), kept) or row is None:
             raise NotKnown(_UNKNOWN)
         _, name, scopes, most, cap, until, ended, state, roles = row
-        if ended is not None or until <= self._store.clock() or state != "active":
+        if ended is not None or until <= self._store.moment() or state != "active":
             raise NotKnown(_UNKNOWN)
         limits = TokenLimits(parts[1], _read(most), _read(cap))
         have = tuple(roles.split())
@@ -113,7 +113,7 @@ class Tokens:
         Raises PolicyError where there is none.
         """
         row = self._store.row(
-            "SELECT most, cap FROM token WHERE id = ? AND ended IS NULL AND until > ?", identity, self._store.clock()
+            "SELECT most, cap FROM token WHERE id = ? AND ended IS NULL AND until > ?", identity, self._store.moment()
         )
         if row is None:
             raise PolicyError("the token with which this was asked has ended.")
@@ -126,7 +126,7 @@ class Tokens:
             f"{'' if name is None else 'WHERE person = ? '}ORDER BY made",
             *([] if name is None else [name]),
         )
-        now = self._store.clock()
+        now = self._store.moment()
         return [
             {
                 "id": identity,
