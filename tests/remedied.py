@@ -64,6 +64,9 @@ class Case:
 _BY_NAME: dict[str, Callable[[hb.Session, str, Mapping[str, Any]], list[str]]] = {
     "check_bounds": lambda session, sql, options: session.check_bounds(sql, **options) and [],
     "fit": lambda session, name, options: session.fit(table=name, **options) and [],
+    "head": lambda session, asked, options: _counted(session, asked, options, lambda rows: rows.head()),
+    "iter": lambda session, asked, options: _counted(session, asked, options, list),
+    "len": lambda session, asked, options: _counted(session, asked, options, len),
     "marginals": lambda session, name, options: (
         session.marginals(name, [["ward"]], **options).table("ward").column_names
     ),
@@ -73,6 +76,13 @@ _BY_NAME: dict[str, Callable[[hb.Session, str, Mapping[str, Any]], list[str]]] =
     "tables": lambda session, name, _: [c.name for c in session.tables[name].columns],
 }
 """What is asked otherwise than by SQL: the names of what comes back."""
+
+
+def _counted(session: hb.Session, asked: str, options: Mapping[str, Any], shown: Callable[[Any], Any]) -> list[str]:
+    """What is done with the rows of a table, or what is asked in its place."""
+    if asked == "t":
+        shown(session.table(asked))
+    return [] if len(session.sql(asked, **options)) == 1 else ["more"]
 
 
 def _reserved(session: hb.Session, **options: Any) -> Iterator[str]:

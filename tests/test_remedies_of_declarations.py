@@ -134,6 +134,10 @@ CASES = {
     "a value with a blank": refused_by(
         "tables/columns.py:one_of", lambda: table(columns={"ward": hb.one_of("A ", "B", "C", trim=True)}), AT_WARD, **BY
     ),
+    "a column that is declared as no domain": refused_by(
+        "tables/declare.py:table", lambda: table(columns={"n": (0, 4)}),
+        {"low": 0, "high": 4}, {"values": (0, 1, 2, 3, 4)}, sql="SELECT MODE(n) AS x FROM t", without=table,
+    ),
     "a limit of none": refused_by(
         "tables/declare.py:_limit", lambda: table(max_rows=0), {"values": (2,)}, without=table
     ),

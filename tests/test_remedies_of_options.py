@@ -246,6 +246,9 @@ CASES = {
             ("session/whole_rows.py:_cuts", {"edges": [0, 18]}),
             ("session/whole_rows.py:_cuts", {"edges": {"ward": ["x"], "n": 3}}),
             ("session/whole_rows.py:ask_synthesis", {"target": "x"}),
+            ("synthesis/planner.py:plan_synthesis", {"method": "trees"}),
+            ("synthesis/planner.py:plan_synthesis", {"method": "copula"}),
+            ("synthesis/synthetic.py:check_rows", {"rows": 2**31 - 1}),
         )
     },
     **{
@@ -408,6 +411,10 @@ CASES |= {
             DELTA,
         ),
     )
+}
+CASES |= {
+    f"rows of people in Python: {word}": Case(f"verbs/pandas_words.py:{site}", "t", {0: {}}, (), 0, ask=word)
+    for word, site in (("head", "refuse"), ("iter", "__iter__"), ("len", "__len__"))
 }
 EACH = [(name, at) for name, case in CASES.items() for at in case.fill]
 

@@ -95,7 +95,7 @@ def test_more_rows_than_are_drawn_are_refused_before_the_charge() -> None:
     """They were taken as 50 million, without a word; a bought number beyond is said in the report."""
     with opened("one row") as session:
         for rows in (50_000_001, 2**31 - 1):
-            with pytest.raises(hb.ParameterError, match=r"at most 50,000,000 rows. Leave rows= out"):
+            with pytest.raises(hb.ParameterError, match=r"at most 50,000,000 rows. Ask without rows="):
                 session.synthesize("v", epsilon=1, rows=rows)
             with pytest.raises(hb.ParameterError, match="at most 50,000,000 rows"):
                 session.plan_synthesis("v", epsilon=1, rows=rows)

@@ -31,6 +31,8 @@ from typing import Final
 
 from hubbub.accounting.amounts import Number, amount
 from hubbub.errors import ParameterError
+from hubbub.remedies import GiveOptions, LeaveOut
+from hubbub.spelling import meant_by
 from hubbub.synthesis.domain import Domain
 
 __all__ = ["METHODS", "SynthesisPlan", "plan_synthesis"]
@@ -113,11 +115,20 @@ def plan_synthesis(
     if budget == 0:
         raise ParameterError("rho = 0 was asked of synthetic data; give a positive budget.")
     if method not in (*METHODS, "auto"):
-        raise ParameterError(f"method={method!r} was asked; it is one of 'auto', {', '.join(map(repr, METHODS))}.")
+        meant = meant_by(method, METHODS) if isinstance(method, str) else None
+        way = GiveOptions(("method",), (meant,)) if meant else LeaveOut(("method",))
+        raise ParameterError(
+            f"method={method!r} was asked; it is one of 'auto', {', '.join(map(repr, METHODS))}. Ask "
+            f"{'with ' if meant else ''}{way.in_python()}.",
+            remedy=way,
+        )
     if method == "joint" and domain.universe > MAX_JOINT:
+        without = LeaveOut(("method",))
         raise ParameterError(
             f"method='joint' was asked on a universe of {_big(domain.universe)} records; a histogram of at most "
-            f"{MAX_JOINT} is laid out. Any of 'independent', 'tree', 'marginals', 'adaptive' would do."
+            f"{MAX_JOINT} is laid out. Any of 'independent', 'tree', 'marginals', 'adaptive' would do; asked "
+            f"{without.in_python()}, one is chosen.",
+            remedy=without,
         )
     x = math.sqrt(squared_sensitivity / (2 * float(budget))) / max(float(rows), 1.0)
     singles = Fraction(round(100 * min(0.6, max(0.15, 0.3 * (x / _TYPICAL) ** 0.25))), 100)

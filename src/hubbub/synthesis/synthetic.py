@@ -23,6 +23,7 @@ from hubbub.accounting import Event, Number
 from hubbub.accounting.amounts import count
 from hubbub.errors import ParameterError
 from hubbub.noise import Bits
+from hubbub.remedies import LeaveOut
 from hubbub.synthesis.aim import fit_adaptive
 from hubbub.synthesis.constraints import Constraint
 from hubbub.synthesis.domain import Domain
@@ -143,9 +144,11 @@ def synthesize(
 def check_rows(rows: int | None) -> None:
     """Raises ParameterError for more declared rows than are drawn."""
     if rows is not None and count(rows, "rows", least=0) > _MOST_ROWS:
+        way = LeaveOut(("rows",))
         raise ParameterError(
-            f"rows = {rows} was asked; a synthetic table has at most {_MOST_ROWS:,} rows. Leave rows= out: how many "
-            "there are is then bought, and of more than that so many are drawn. Nothing was spent."
+            f"rows = {rows} was asked; a synthetic table has at most {_MOST_ROWS:,} rows. Ask {way.in_python()}: how "
+            "many there are is then bought, and of more than that so many are drawn. Nothing was spent.",
+            remedy=way,
         )
 
 

@@ -18,7 +18,7 @@ from typing import Any, Final, Literal, get_args
 from hubbub.errors import PolicyError
 from hubbub.file_formats import Csv, csv_from
 from hubbub.keywords import named
-from hubbub.remedies import DeclareLimits, DeclareOption, DeclareType
+from hubbub.remedies import DeclareLimits, DeclareOption, DeclareRange, DeclareType, DeclareValues
 from hubbub.spelling import meant_by, one_spelling, space_name
 from hubbub.tables.columns import Between, Declaration, Edges, OneOf, Text, UpTo, between, one_of, trimmed
 from hubbub.tables.kinds import Kind, kind_meant, kind_named
@@ -103,11 +103,6 @@ class PrivateTable:
         if self.source is not None:
             raise PolicyError("a declared private table holds people's rows and cannot be pickled; declare it anew.")
         return self.__dict__
-
-    @property
-    def as_read(self) -> PrivateTable:
-        """The table as it is opened: its copy, where it has one."""
-        return self if self.copy is None else replace(self, source=self.copy)
 
     def without_source(self) -> PrivateTable:
         """The declaration alone, for what outlives the question."""
@@ -294,9 +289,11 @@ def table(
     declared = dict(columns or {})
     for name, what in declared.items():
         if not isinstance(what, Between | OneOf | Edges | Text | UpTo):
+            ways = (DeclareRange(name), DeclareValues(name)) if isinstance(name, str) else ()
             raise PolicyError(
-                f"column {name!r} is declared as {what!r}; expected hb.between(low, high), hb.one_of(...), "
-                "hb.edges(...) or hb.text(...)."
+                f"column {name!r} is declared as {what!r:.80}; expected hb.between(low, high), hb.one_of(...), "
+                f"hb.edges(...) or hb.text(...){': ' if ways else ''}{' or '.join(way.in_python() for way in ways)}.",
+                remedy=ways,
             )
     _keep_units(declared, unit, through)
     return PrivateTable(

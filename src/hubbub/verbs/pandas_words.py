@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from hubbub.errors import QueryError
+from hubbub.remedies import Rewrite
 from hubbub.verbs import functions as f
 
 if TYPE_CHECKING:
@@ -37,18 +38,25 @@ class RowsOfPeople:
                 raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
             def refuse(*_: object, **__: object) -> NoReturn:
-                raise QueryError(f"{name}: {_SHOWN}")
+                raise QueryError(f"{name}: {_SHOWN}", remedy=_counted(self))
 
             return refuse
 
     def __iter__(self) -> NoReturn:
-        raise QueryError(f"to go through the rows: {_SHOWN}")
+        raise QueryError(f"to go through the rows: {_SHOWN}", remedy=_counted(self))
 
     def __len__(self) -> NoReturn:
-        raise QueryError("len: how many rows there are is an answer: rows.count().run(epsilon=0.1).")
+        raise QueryError(
+            "len: how many rows there are is an answer: rows.count().run(epsilon=0.1).", remedy=_counted(self)
+        )
 
     def __bool__(self) -> bool:
         return True
+
+
+def _counted(rows: Any) -> Rewrite:
+    """The question how many rows there are, for somebody who wanted to see them."""
+    return Rewrite("rows.count()", rows.count().sql())
 
 
 @dataclass(frozen=True)

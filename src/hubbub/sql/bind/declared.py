@@ -13,8 +13,11 @@ from typing import Final
 import sqlglot
 from sqlglot.errors import SqlglotError
 
+from hubbub.remedies import Rewrite
+from hubbub.spelling import meant_by
 from hubbub.sql.bind.scope import Catalog, TableInfo, did_you_mean, find_name
 from hubbub.sql.text.locate import marked
+from hubbub.sql.text.texts import as_name
 from hubbub.tables.columns import Between, Declaration, Edges, OneOf
 
 __all__ = ["about_declarations"]
@@ -54,7 +57,9 @@ def about_declarations(text: str, catalog: Catalog) -> str | None:
     name = find_name(rest[0].text, catalog)
     if name is None:
         message = f"unknown table {rest[0].text!r}. {did_you_mean(rest[0].text, catalog)}"
-        raise marked(message, text, rest[0].start, rest[0].end)
+        near = meant_by(rest[0].text, catalog)
+        whole = near and f"{text[: rest[0].start]}{as_name(near)}{text[rest[0].end + 1 :]}"
+        raise marked(message, text, rest[0].start, rest[0].end, remedy=Rewrite(near, whole) if near else ())
     info = catalog[name]
     if words[0] == "SUMMARIZE":
         return _values(_SUMMARIZED, [_summary(column, info) for column in info.columns])

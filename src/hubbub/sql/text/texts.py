@@ -1,14 +1,27 @@
-"""Texts of a question in single quotes: where they stand, and the question with another one."""
+"""Names and texts as a question writes them, and the question with another text."""
 
 from __future__ import annotations
 
+import re
+
 import sqlglot
 from sqlglot import exp
+from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import SqlglotError
 
 from hubbub.remedies import Rewrite
 
-__all__ = ["with_text"]
+__all__ = ["as_name", "with_text"]
+
+
+def as_name(name: str) -> str:
+    """A name as SQL reads it: in double quotes where it would be read as something else.
+
+    >>> as_name("ward"), as_name("Patient ID"), as_name("order")
+    ('ward', '"Patient ID"', '"order"')
+    """
+    plain = re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", name) and name.upper() not in DuckDB.Tokenizer.KEYWORDS
+    return name if plain else exp.to_identifier(name, quoted=True).sql("duckdb")
 
 
 def with_text(text: str, old: str, new: str) -> tuple[Rewrite, ...]:
