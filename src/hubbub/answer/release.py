@@ -427,7 +427,7 @@ class Release:
         picture = ""
         if len(self) > 1 and self._every_end(0.95):
             chart = self.plot()
-            picture = replace(chart.bare, points=chart.points[:SHOWN]).svg()
+            picture = replace(chart, note="", points=chart.points[:SHOWN]).svg()
         left_out = f"<p>{len(self) - SHOWN:,} more rows</p>" if len(self) > SHOWN else ""
         about = "exact: public tables only" if self._answered is None else "± at 95 %"
         table = html_table(self.columns, self.text_rows()[:SHOWN])

@@ -32,8 +32,6 @@ KINDS: Final = ("bars", "points", "lines", "grouped", "multiples", "heat", "cale
 _SERIES: Final = 6
 _DAYS: Final = 60
 _FEW: Final = 8
-_DESCRIBED: Final = 12
-_NARROW: Final = 340
 
 
 def drawable(keys: Sequence[str]) -> tuple[str, ...]:
@@ -166,38 +164,9 @@ class Chart:
         """The points by their keys."""
         return {point.keys: point for point in self.points}
 
-    @property
-    def described(self) -> str:
-        """What is drawn, in words."""
-        if not self.points:
-            return "There is nothing to draw."
-        told = [f"{', '.join(p.names) or self.measure}: {p.said}" for p in self.points[:_DESCRIBED]]
-        more = len(self.points) - len(told)
-        rest = [f"and {more:,} more, which stand in the table"] if more else []
-        bars = f", with intervals at {self.level:.4g}" if self.level is not None else ""
-        return f"{self.measure}{bars}. {'; '.join([*told, *rest])}."
-
-    @property
-    def narrow(self) -> Chart | None:
-        """The same for a window as narrow as a telephone's; None where its names and numbers would not fit."""
-        from hubbub.plots.svg_parts import wide
-
-        kind = self.kind or self.kinds[0]
-        if kind not in ("bars", "points", "grouped", "lines"):
-            return None
-        names = max((wide(", ".join(p.names)) for p in self.points), default=0.0)
-        numbers = max((wide(p.said) for p in self.points), default=0.0)
-        fits = kind == "lines" or names + numbers <= _NARROW / 2
-        return replace(self, width=_NARROW) if fits else None
-
     def table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
         """The same numbers: the names of the columns, and the rows."""
         return (*self.keys, self.measure), [(*p.names, p.said) for p in self.points]
-
-    @property
-    def bare(self) -> Chart:
-        """The same without its note, for a place that says it beside the picture."""
-        return replace(self, note="")
 
     def svg(self) -> str:
         """The picture and its note as SVG text."""
@@ -207,7 +176,8 @@ class Chart:
 
     def html(self) -> str:
         """The picture, the table beside it, and the note."""
-        return f"<figure>{self.bare.svg()}{html_table(*self.table())}{html_lines(self.note.splitlines())}</figure>"
+        picture = replace(self, note="").svg()
+        return f"<figure>{picture}{html_table(*self.table())}{html_lines(self.note.splitlines())}</figure>"
 
     def save(self, path: str | Path) -> None:
         """Writes the picture as a file of SVG."""

@@ -9,11 +9,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from datetime import datetime
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
 
 from markupsafe import Markup
+
+from hubbub.plots.svg import narrowed
 
 if TYPE_CHECKING:
     from hubbub.plots.chart import Chart
@@ -121,9 +124,10 @@ def device(agent: str) -> str:
 
 def picture(chart: Chart) -> Markup:
     """A chart as what may stand in a page, which says its note itself: SVG, in which every text is escaped already."""
-    return Markup(chart.bare.svg())
+    return Markup(replace(chart, note="").svg())
 
 
 def narrow_picture(chart: Chart) -> Markup:
     """The same for a narrow window; empty where it would not fit there."""
-    return Markup("") if chart.narrow is None else Markup(chart.narrow.bare.svg())
+    fitting = narrowed(chart)
+    return Markup("") if fitting is None else picture(fitting)
