@@ -80,12 +80,13 @@ class OpenTables:
             raise
 
     def _add(self, name: str, table: PrivateTable | PublicTable) -> TableInfo:
-        if isinstance(table, PrivateTable) and table.copy is not None and not os.path.exists(table.copy):
+        copy = table.copy if isinstance(table, PrivateTable) else None
+        if copy is not None and not os.path.exists(copy):
             raise PolicyError(
                 f"table {name!r}: its policy says rows_kept, and the copy that questions read was not written yet. A "
                 f"steward writes it: `hubbub ledger refresh {name}`, or `hubbub ledger create`, which does it first."
             )
-        schema = self.engine.add(name, table.as_read if isinstance(table, PrivateTable) else table)
+        schema = self.engine.add(name, table if copy is None else replace(table, source=copy))
         if isinstance(table, PublicTable):
             return TableInfo(schema.columns, private=False)
         if schema.unit is not None:
