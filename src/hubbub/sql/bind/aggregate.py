@@ -171,8 +171,8 @@ class _Private:
             return (known if not plain or known.lower() == plain.lower() else plain) or "key"
         aggregate = self.aggregates[at]
         word = aggregate.function.names.word
-        named = [n for n, e in self.rows.scope.every().items() if e == aggregate.argument]
-        return f"{word}_{named[0]}" if named and isinstance(aggregate.argument, Column) else word
+        named = self.rows.scope.names_of(aggregate.argument) if isinstance(aggregate.argument, Column) else ()
+        return f"{word}_{named[0]}" if named else word
 
     def _above(self, node: exp.Expr, names: Mapping[str, exp.Expr]) -> exp.Expr:
         """A piece of SQL with its aggregates and keys replaced by columns of the release, its sub-queries resolved.

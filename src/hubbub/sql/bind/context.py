@@ -35,7 +35,7 @@ class PrivateRelation:
     """A query whose rows belong to units: a relation, and its visible columns in order."""
 
     relation: Relation
-    columns: dict[str, Expression]
+    columns: Mapping[str, Expression]
 
 
 @dataclass(frozen=True)

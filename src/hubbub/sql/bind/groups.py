@@ -63,7 +63,7 @@ class Groups:
             raise refuse(f"GROUP BY needs a column; this is the same for every row.{hint}", term, remedy=ways)
         if read.kind is Kind.OTHER or read.kind is Kind.NULL:
             raise refuse("GROUP BY needs a column of a known type.", term)
-        names = [n for n, e in self.rows.scope.every().items() if e == read]
+        names = self.rows.scope.names_of(read)
         if isinstance(written, exp.Column) and written.name.lower() not in map(str.lower, (*names, *self.names)):
             names = [written.name]  # of two columns called so, the one that the analyst named by its table
         names = names or [i.alias for i in self.node.expressions if isinstance(i, exp.Alias) and i.this == written]

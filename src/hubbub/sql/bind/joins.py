@@ -11,7 +11,7 @@ from hubbub.errors import QueryError
 from hubbub.remedies import Rewrite
 from hubbub.sql.bind.context import Cte, PrivateRelation, PublicQuery, Reader, everything, too_many_names, under_names
 from hubbub.sql.bind.expression import ExpressionReader
-from hubbub.sql.bind.scope import Scope, Source
+from hubbub.sql.bind.scope import Scope, Source, TableColumns
 from hubbub.sql.bind.zoned import moments_of
 from hubbub.sql.text.hints import clause_refused
 from hubbub.sql.text.repairs import texts_of
@@ -56,7 +56,10 @@ class Item:
 
     @property
     def names(self) -> frozenset[str]:
-        return frozenset[str]().union(*map(columns_of, self.source.columns.values()))
+        columns = self.source.columns
+        if isinstance(columns, TableColumns):  # each reads itself alone
+            return frozenset(f"{columns.place}.{name}" for name in columns)
+        return frozenset[str]().union(*map(columns_of, columns.values()))
 
 
 def split_at_and(node: exp.Expr) -> Iterator[exp.Expr]:
@@ -142,8 +145,7 @@ def _item(reader: Reader, node: exp.Expr, what: PrivateRelation | PublicQuery | 
     alias = node.alias_or_name or f"query{reader.place('q')}"
     names = [c.name for c in (node.args.get("alias") or exp.TableAlias()).args.get("columns") or ()]
     if isinstance(what, Scan):
-        scanned = PrivateRelation(what, {name: _as_shown(reader, what, name) for name in what.columns})
-        scanned = reader.renamed(scanned, names, node)
+        scanned = reader.renamed(PrivateRelation(what, _columns(reader, what)), names, node)
         return Item(node, Source(alias, scanned.columns), what)
     if isinstance(what, PrivateRelation):
         renamed = reader.renamed(what, names, node)
@@ -158,14 +160,15 @@ def _item(reader: Reader, node: exp.Expr, what: PrivateRelation | PublicQuery | 
     return Item(node, Source(alias, columns), leaf)
 
 
-def _as_shown(reader: Reader, scan: Scan, name: str) -> Expression:
-    """A column of a table; of one with a zone, the time that clocks show there."""
-    column, zoned = scan.column(name), name in reader.catalog[scan.table].zoned
-    if column.kind is not Kind.TIMESTAMP:
-        return column
-    moments = moments_of(column, name, scan.declared.get(name), zoned=zoned, hidden=name == scan.unit)
-    reader.moments[column.name] = moments
-    return moments.shown
+def _columns(reader: Reader, scan: Scan) -> TableColumns:
+    """The columns of a table; of one with a zone, the time that clocks show there."""
+    info = reader.catalog[scan.table]
+    shown = {}
+    for name in (n for n, kind in scan.columns.items() if kind is Kind.TIMESTAMP):
+        column, what = scan.column(name), scan.declared.get(name)
+        moments = moments_of(column, name, what, zoned=name in info.zoned, hidden=name == scan.unit)
+        reader.moments[column.name], shown[name] = moments, moments.shown
+    return TableColumns(info, scan, shown)
 
 
 def _join_kind(reader: Reader, item: Item, join: exp.Join) -> None:
@@ -216,7 +219,7 @@ def joined(
         rest = list(items)
         first = next(i for i in rest if i.owned)
         rest.remove(first)
-        relation, names = first.relation, first.names
+        relation, names = first.relation, first.names if rest else frozenset()
         assert not isinstance(relation, PublicRelation)
         while rest:
             chosen = next((i for i in rest if i.owned and _ties(relation, i.relation, free, pool)), None)

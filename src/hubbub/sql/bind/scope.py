@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Protocol
@@ -23,8 +23,9 @@ from hubbub.tables.columns import Scalar
 from hubbub.tables.declare import EACH_ROW, PrivateTable
 from hubbub.tables.expressions import Column, Expression
 from hubbub.tables.kinds import Kind
+from hubbub.tables.relations import Scan
 
-__all__ = ["Catalog", "PublicSide", "Scope", "Source", "TableInfo", "did_you_mean", "find_name"]
+__all__ = ["Catalog", "PublicSide", "Scope", "Source", "TableColumns", "TableInfo", "did_you_mean", "find_name"]
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,11 @@ class TableInfo:
     @property
     def declaration(self) -> PrivateTable:
         return self.table or PrivateTable(source=None, unit=self.unit or EACH_ROW)
+
+    @cached_property
+    def folded(self) -> Mapping[str, str | None]:
+        """As `folded` says it of the columns, worked out once for all questions."""
+        return folded(self.columns)
 
 
 Catalog = Mapping[str, TableInfo]
@@ -137,6 +143,49 @@ def find_name(name: str, known: Iterable[str]) -> str | None:
     return folded[0] if len(folded) == 1 else None
 
 
+def folded(names: Iterable[str]) -> dict[str, str | None]:
+    """The only name that is so in lower case; None where there are several.
+
+    >>> folded(["Age", "x", "X"])
+    {'age': 'Age', 'x': None}
+    """
+    known: dict[str, str | None] = {}
+    for name in names:
+        known[name.lower()] = None if name.lower() in known else name
+    return known
+
+
+class TableColumns(Mapping[str, Expression]):
+    """What each column of a table is. Made when it is asked for: a question names few of two hundred.
+
+    moments: those that are made already, because their clocks are looked at in any case.
+    """
+
+    def __init__(self, info: TableInfo, scan: Scan, moments: Mapping[str, Expression]) -> None:
+        self.info, self.place, self._scan, self._made = info, scan.place, scan, dict(moments)
+
+    def __getitem__(self, name: str) -> Expression:
+        if name not in self._made:
+            self._made[name] = self._scan.column(name)
+        return self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._scan.columns)
+
+    def __len__(self) -> int:
+        return len(self._scan.columns)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._scan.columns
+
+    def names_of(self, expression: Expression) -> list[str]:
+        """The columns that are this expression: one of its name, or a moment as a zone's clocks show it."""
+        if not isinstance(expression, Column):
+            return [name for name, made in self._made.items() if made == expression]
+        name = expression.name.removeprefix(f"{self.place}.")
+        return [name] if name in self and self[name] == expression else []
+
+
 @dataclass(frozen=True)
 class Source:
     """One item of FROM: its alias, and what each of its columns is."""
@@ -150,11 +199,7 @@ class Source:
 
     @cached_property
     def _folded(self) -> Mapping[str, str | None]:
-        """The only column of each name in lower case; None where there are several."""
-        folded: dict[str, str | None] = {}
-        for column in self.columns:
-            folded[column.lower()] = None if column.lower() in folded else column
-        return folded
+        return self.columns.info.folded if isinstance(self.columns, TableColumns) else folded(self.columns)
 
 
 @dataclass
@@ -255,6 +300,13 @@ class Scope:
         ways = [Rewrite(f"{s.alias}.{column}") for s, column in holders]
         whose = " or ".join(way.example for way in ways)
         return refuse(f"{node.name!r} is a column of {names}: write {whose}.", self.text, node, remedy=ways)
+
+    def names_of(self, expression: Expression) -> list[str]:
+        """The columns that are this expression, by the names that `every` gives them."""
+        columns = self.sources[0].columns if len(self.sources) == 1 and not self.merged else None
+        if isinstance(columns, TableColumns):
+            return columns.names_of(expression)
+        return [name for name, one in self.every().items() if one == expression]
 
     def _unknown(self, node: exp.Column, known: Iterable[str], table: str) -> Exception:
         where = f" in table {table!r}" if table else ""
