@@ -106,11 +106,7 @@ def read_groups(rows: Rows, node: exp.Select) -> Groups:
         if rows.kept is not None:
             raise reader.refuse(_LEFT_JOIN, node, remedy=Rewrite("GROUP BY"))
         return groups
-    terms = list(group.expressions)
-    if group.args.get("all"):
-        terms = [i.unalias() for i in node.expressions if not has_aggregate(i)]
-    for name in ("rollup", "cube", "grouping_sets"):
-        terms += group.args.get(name) or []
+    terms = _terms(node, group)
     if group.args.get("totals"):
         raise reader.refuse("WITH TOTALS is not supported; use ROLLUP.", group, remedy=Rewrite("ROLLUP"))
     plain = [t for t in terms if not isinstance(t, exp.Rollup | exp.Cube | exp.GroupingSets)]
@@ -127,6 +123,17 @@ def read_groups(rows: Rows, node: exp.Select) -> Groups:
         raise reader.refuse(_LEFT_JOIN, group, remedy=Rewrite("GROUP BY"))
     groups.sets = tuple(sets)
     return groups
+
+
+def _terms(node: exp.Select, group: exp.Group) -> list[exp.Expr]:
+    """The terms of GROUP BY; `a, b WITH ROLLUP` is ROLLUP (a, b)."""
+    terms = list(group.expressions)
+    if group.args.get("all") and not terms:
+        terms = [i.unalias() for i in node.expressions if not has_aggregate(i)]
+    for name in ("rollup", "cube", "grouping_sets"):
+        for term in group.args.get(name) or []:
+            terms = [*terms, term] if term.expressions else [type(term)(expressions=terms)]
+    return terms
 
 
 def _groupings(groups: Groups, term: exp.Rollup | exp.Cube | exp.GroupingSets) -> list[tuple[int, ...]]:
