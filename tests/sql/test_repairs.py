@@ -116,6 +116,14 @@ def test_a_number_is_the_name_of_no_column(asked: hb.Session, table: str) -> Non
     assert asked.check('SELECT COUNT(*) FROM p AS t("10")', epsilon=0.1)
 
 
+@pytest.mark.parametrize("word", ["ANY", "ALL"])
+def test_a_word_before_a_join_is_no_name(asked: hb.Session, word: str) -> None:
+    """ANY JOIN, which takes one row of those that meet, was any join of a table called so."""
+    with pytest.raises(QueryError, match="not a name"):
+        asked.check(f"SELECT COUNT(*) FROM p {word} JOIN m ON a = n", epsilon=0.1)
+    assert asked.check(f'SELECT COUNT(*) FROM p "{word}" JOIN m ON a = n', epsilon=0.1)
+
+
 def test_a_question_with_backticks_is_translated(asked: hb.Session) -> None:
     assert _repaired(asked, "SELECT COUNT(*) FROM `p` WHERE `a` > 1") == ['SELECT COUNT(*) FROM "p" WHERE "a" > 1']
 
@@ -154,3 +162,29 @@ def test_a_name_with_one_slip_is_put_right(named_alike: hb.Session, column: str)
 )
 def test_a_word_that_could_be_two_is_left_to_who_asks(named_alike: hb.Session, sql: str) -> None:
     assert not _repaired(named_alike, sql)
+
+
+@pytest.fixture(scope="module")
+def with_values() -> Iterator[hb.Session]:
+    columns = {"ward": hb.one_of("cardiology", "neurology"), "group": hb.one_of("A-", "0", "band 1")}
+    table = hb.table(pa.table({"id": [1], "ward": ["x"], "group": ["y"]}), unit="id", max_total=1, columns=columns)
+    with hb.Session({"v": table}, budget=hb.Budget(1), ledger=None) as session:
+        yield session
+
+
+@pytest.mark.parametrize(
+    ("where", "instead"),
+    [
+        ("ward = 'Cardiolgy'", ["ward = 'cardiology'"]),
+        ("ward = 'cardiolgy' AND UPPER(ward) <> 'cardiolgy'", []),
+        ("ward IN ('cardiolgy', 'neurolgy')", []),
+        ("ward = ' cardiology'", []),
+        ("ward = 'urology'", []),
+        ("\"group\" = 'A+'", []),
+        ("\"group\" = 'O'", []),
+        ("\"group\" = 'band 2'", []),
+    ],
+)
+def test_a_value_is_put_right_where_one_is_meant(with_values: hb.Session, where: str, instead: list[str]) -> None:
+    asked = "SELECT COUNT(*) FROM v WHERE "
+    assert _repaired(with_values, asked + where) == [asked + right for right in instead]

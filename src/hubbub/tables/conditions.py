@@ -288,10 +288,12 @@ def _plain(value: object) -> object:
 
 
 def _meant(missing: list[Literal], declared: list[object]) -> tuple[str, str] | None:
-    """The one text that is missing, and the declared one that it is a slip away from."""
+    """The one text that is missing, and the declared one that it is a slip away from; blanks around it may be meant."""
     asked = missing[0].value
-    near = meant_by(asked, [v for v in declared if isinstance(v, str)]) if isinstance(asked, str) else None
-    return (str(asked), near) if near is not None and len(missing) == 1 else None
+    if not isinstance(asked, str) or len(missing) > 1:
+        return None
+    near = meant_by(asked, [v for v in declared if isinstance(v, str)])
+    return None if near is None or near.strip() == asked.strip() else (asked, near)
 
 
 def _nearest(missing: list[Literal], declared: list[object]) -> str:
