@@ -151,6 +151,7 @@ def test_a_name_with_one_slip_is_put_right(named_alike: hb.Session, column: str)
     "sql",
     [
         "SELECT COUNT(*) FROM visits_2025",
+        "SELECT COUNT(*) WHERE state > 1",
         "SELECT COUNT(state) FROM other a JOIN visits_2024 b ON a.id = b.id",
         'SELECT COUNT(*) FROM other WHERE state = "regoin"',
         "SELECT STDDEVPS(state) FROM other",

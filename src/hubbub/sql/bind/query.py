@@ -107,7 +107,7 @@ def _statement(node: exp.Query, reader: Reader) -> Statement:
     try:
         relation = reader.resolve(node, {})
     except QueryError:
-        _no_rows(_unordered(node), replace(reader, questions=[], common=[], places=0, seen=0))
+        _no_rows(_unordered(node), replace(reader, questions=[], common=[]))
         raise
     if isinstance(relation, PrivateRelation):
         raise _rows(relation, node, reader)
@@ -229,13 +229,21 @@ def _check_functions(statement: exp.Query, text: str) -> None:
             raise refuse("this function tells of the engine, not of tables; it is not supported.", text, node)
 
 
+_RESERVED: Final = ("ALL", "ANY", "ARRAY", "UNIQUE")
+"""Words that DuckDB takes for no name, and the parser for one."""
+
+
 def _check_names(statement: exp.Query, text: str) -> None:
-    """Refuse numbers as names of columns: of `FROM t SAMPLE (10)` the parser makes another name for t, SAMPLE."""
+    """Refuse names that are none: of `FROM t SAMPLE (10)` and `FROM t ANY JOIN u` the parser makes other ones of t."""
     for alias in statement.find_all(exp.TableAlias):
-        for name in alias.args.get("columns") or ():
-            if name.name[:1].isdigit() and not name.args.get("quoted"):
+        for name in filter(None, (alias.this, *(alias.args.get("columns") or ()))):
+            if name.args.get("quoted"):
+                continue
+            if name.name[:1].isdigit():
                 said = f"{name.name} is not the name of a column; and SAMPLE is not supported: every row may count."
                 raise refuse(said, text, name)
+            if name.name.upper() in _RESERVED:
+                raise refuse(f"{name.name} is a word of SQL, and not a name. Leave it out, or quote it.", text, name)
 
 
 def _name_aggregates(statement: exp.Query) -> None:
