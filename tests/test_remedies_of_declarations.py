@@ -18,7 +18,7 @@ import hubbub as hb
 from hubbub.errors import PolicyError
 from hubbub.ledger.policy import read_policy
 from hubbub.remedies import Attempt
-from remedied import PEOPLE, Case, N, answered_after, table
+from remedied import PEOPLE, PURE, Case, N, answered_after, table
 
 COUNT, SUM, BY_WARD = (
     "SELECT COUNT(*) AS x FROM t",
@@ -50,6 +50,11 @@ def of_texts(**declared: Any) -> Any:
 
 def of_file(name: str, **declared: Any) -> Any:
     return hb.table(_files() / name, **{"unit": "id", "max_groups": 1, "max_rows": 1, **declared})
+
+
+def _charged(place: Path) -> None:
+    with hb.Session({"t": table()}, budget=PURE, ledger=place) as session:
+        session.sql(COUNT, epsilon=1)
 
 
 def refused_by(
@@ -154,6 +159,13 @@ CASES = {
         "tables/declare.py:_types", lambda: table(types={"n": "float"}), {}, without=table
     ),
 }  # fmt: skip
+CASES["neighbours that the ledger does not know"] = Case(
+    "session/open.py:check_neighbours",
+    COUNT,
+    {0: {}},
+    table=lambda: table(neighbours="replace"),
+    before=_charged,
+)
 EACH = [(name, at) for name, case in CASES.items() for at in case.fill]
 
 

@@ -85,11 +85,11 @@ class Remedy(ABC):
         return {"remedy": self.kind, **{f.name: to_json(getattr(self, f.name)) for f in fields(self)}}
 
 
-def only_private(tables: Mapping[str, Any], remedy: Remedy) -> str:
+def only_private(tables: Mapping[str, Any], remedy: Remedy, part: str = "table") -> str:
     """The name of the private table, where there is one. Raises ParameterError where there are several."""
     private = [name for name, table in tables.items() if hasattr(table, "declaring")]
     if len(private) != 1:
-        raise ParameterError(f"{remedy.in_python()}: say of which table: remedy.fill(table=...).")
+        raise ParameterError(f"{remedy.in_python()}: say of which table: remedy.fill({part}=...).")
     return private[0]
 
 

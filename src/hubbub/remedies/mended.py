@@ -64,7 +64,7 @@ class DeclareOption(_OfTable):
     tables: tuple[str, ...] = ()
 
     def _applied(self, attempt: Attempt, tables: dict[str, Any]) -> tuple[Attempt, dict[str, Any]]:
-        names = self.tables or (only_private(tables, self),)
+        names = self.tables or (only_private(tables, self, "tables"),)
         declared = {_HELD_AS.get(self.name, self.name): self.value}
         return attempt, {**tables, **{name: replace(tables[name], **declared) for name in names}}
 

@@ -23,6 +23,7 @@ from hubbub.ledger.places import one_form
 from hubbub.ledger.policy import Policy, PublicPolicy, TablePolicy
 from hubbub.ledger.store import Ledger
 from hubbub.ledger.versions import ROWS, same_people
+from hubbub.remedies import DeclareOption
 from hubbub.session.copies import read_from_copy, write_missing
 from hubbub.spelling import one_spelling, table_name
 from hubbub.tables.columns import Declaration, between, edges, one_of, text, trimmed
@@ -107,10 +108,12 @@ def check_neighbours(ledger: Ledger, relations: Mapping[str, str]) -> None:
     for space, relation in relations.items():
         charged = ledger.balance.relation(space)
         if charged not in (None, relation):
+            keeping = DeclareOption("neighbours", charged)
             raise PolicyError(
                 f"the ledger's charges of the unit space {space!r} were made for neighbours={charged!r}; the tables "
-                f"now say {relation!r}. Losses under two relations do not add up: declare {charged!r}, or use another "
-                "ledger."
+                f"now say {relation!r}. Losses under two relations do not add up: declare {keeping.in_python()}, or "
+                "use another ledger.",
+                remedy=keeping,
             )
 
 

@@ -265,7 +265,7 @@ def _split(tokens: Sequence[Any]) -> list[tuple[int, int]]:
 
 
 def from_table(text: str, tables: Iterable[str]) -> tuple[Rewrite, ...]:
-    """A question without FROM, asked of each of these tables.
+    """A question without FROM, asked of the table that there is; of several, which one was meant is left open.
 
     >>> [way.sql for way in from_table("SELECT COUNT(*) WHERE a > 2", ["t"])]
     ['SELECT COUNT(*) FROM t WHERE a > 2']
@@ -277,6 +277,8 @@ def from_table(text: str, tables: Iterable[str]) -> tuple[Rewrite, ...]:
             place = len(text[: token.start].rstrip())
             break
     words = [f"FROM {name if name.isidentifier() else exp.to_identifier(name, quoted=True).sql()}" for name in tables]
+    if len(words) > 1:
+        return tuple(map(Rewrite, words))
     return tuple(_spliced(text, place, place, f" {word}", word) for word in words)
 
 
