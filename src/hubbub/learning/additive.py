@@ -11,21 +11,24 @@ for each bin beside the number itself; sensitivity, steps and noise are theirs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 
+from hubbub.accounting import Event
 from hubbub.errors import ParameterError
 from hubbub.learning.bases import either
+from hubbub.learning.cells import AUTO, EQUAL, bins_are_bought, cut, longest, the_rest, with_cells
 from hubbub.learning.descent import Floats
 from hubbub.learning.exact import WEIGHT_ONE, Coded
-from hubbub.learning.features import ONE, Categories, Column, Design, Pair, Scoring, column_of
+from hubbub.learning.features import ONE, Categories, Column, Design, Numbers, Pair, Scoring, column_of
 from hubbub.learning.linear import LinearRegression, draw_numbers, excess_of_numbers, mean_alone, predicted_numbers
 from hubbub.learning.logistic import LogisticRegression, draw_classes, excess_of_classes, predicted_classes
 from hubbub.learning.model import Classes, Estimator, Fit, Problem
 from hubbub.noise import Bits
-from hubbub.tables.columns import Declaration
+from hubbub.tables.columns import Between, Declaration
 
 __all__ = ["AdditiveModel"]
 
@@ -36,7 +39,8 @@ class AdditiveModel(Estimator):
     """A sum of effects, one of each column, for two or more classes, or for a number.
 
     features, target, positive, weight, rows: as of `LogisticRegression`. bins: of columns of numbers: their number or
-    edges, by name or for all. pairs: two columns each that are also looked at together, as in pairs=[("age", "job")]:
+    edges, by name or for all; "auto": 16 equal ones, and where rows are many more, where the rows are
+    (`hubbub.learning.cells`). pairs: two columns each that are also looked at together, as in pairs=[("age", "job")]:
     numbers in 6 bins at most, or in the edges that `bins` says. Name those that are known to act together: nothing is
     looked up in the rows.
 
@@ -51,7 +55,7 @@ class AdditiveModel(Estimator):
         target: str | None = None,
         *,
         positive: Any = None,
-        bins: int | Mapping[str, Any] = 16,
+        bins: int | str | Mapping[str, Any] = AUTO,
         weight: str | None = None,
         rows: int | None = None,
         pairs: Sequence[Sequence[str]] | None = None,
@@ -60,7 +64,17 @@ class AdditiveModel(Estimator):
         self.bins, self.weight, self.rows, self.pairs = bins, weight, rows, pairs
 
     def _bins(self, name: str) -> Any:
-        return self.bins.get(name, 16) if isinstance(self.bins, Mapping) else self.bins
+        return self.bins.get(name, AUTO) if isinstance(self.bins, Mapping) else self.bins
+
+    def _column(self, name: str, declared: Declaration | None, whole: bool) -> Column:
+        bins = self._bins(name)
+        if bins != AUTO:
+            return column_of(name, declared, linear=True, bins=bins, whole=whole)
+        column = column_of(name, declared, linear=True, bins=EQUAL, whole=whole)
+        # Declared edges stay, and so does a bin for each whole number, which ends beyond the range.
+        if isinstance(declared, Between) and isinstance(column, Numbers) and column.edges[-1] == column.high:
+            return with_cells(column, whole)
+        return column
 
     def _pairs(
         self, columns: Mapping[str, Declaration], used: Sequence[str], whole: frozenset[str]
@@ -80,24 +94,34 @@ class AdditiveModel(Estimator):
 
     def _part(self, name: str, declared: Declaration, whole: bool) -> Any:
         bins = self._bins(name)
-        few = min(_PAIR_BINS, bins) if isinstance(bins, int) else _PAIR_BINS if bins is None else bins
+        few = min(_PAIR_BINS, bins) if isinstance(bins, int) else _PAIR_BINS if bins in (None, AUTO) else bins
         return column_of(name, declared, linear=False, bins=few, whole=whole)
 
     def _coordinates(self, problem: Problem) -> tuple[Design, ...]:
-        return either(problem.design)
+        return (*either(problem.design), *either(longest(problem.design)))
 
     def _predicted(self, problem: Problem, rows: int) -> tuple[int, float]:
+        if bins_are_bought(problem, rows):
+            steps, noise = self._predicted(_forecast(problem), rows)
+            return steps + 1, noise
         if isinstance(problem.target, Classes):
             return predicted_classes(problem, rows)
         return predicted_numbers(problem, rows, "auto", None)
 
     def _excess(self, problem: Problem, rows: int) -> float | None:
+        if bins_are_bought(problem, rows):
+            return self._excess(_forecast(problem), rows)
         if isinstance(problem.target, Classes):
             return excess_of_classes(problem, rows)
         return excess_of_numbers(problem, rows, "auto", None)
 
     def _learns_mean_alone(self, problem: Problem, rows: int) -> bool:
         return not isinstance(problem.target, Classes) and mean_alone(problem, rows, "auto")
+
+    def _settled(
+        self, problem: Problem, rows: Coded, n: float, bits: Bits | None
+    ) -> Generator[Event, None, tuple[Problem, Coded]]:
+        return (yield from cut(problem, rows, n, bits))
 
     def _draw(self, problem: Problem, rows: Coded, n: float, bits: Bits | None) -> Fit:
         if isinstance(problem.target, Classes):
@@ -184,6 +208,12 @@ class AdditiveModel(Estimator):
         axes.set_xticks(range(len(effects)), list(effects), rotation=45, ha="right")
         axes.set_ylabel("added to the score")
         return axes
+
+
+def _forecast(problem: Problem) -> Problem:
+    """What is drawn after edges were bought, of as many bins as there are in any case."""
+    plain = replace(problem, design=longest(problem.design))
+    return the_rest(plain)
 
 
 def _listed(what: Any) -> list[Any]:
