@@ -327,6 +327,16 @@ def test_what_has_ended_does_not_begin_again_where_the_clock_is_set_back(people,
             people.prove(bobs)
 
 
+def test_a_token_that_ended_since_anything_was_written_does_not_begin_again(people, monkeypatch):
+    bearer = token(people, "ada", days=2)
+    running, hour = store_of.time.monotonic(), 3600
+    with monkeypatch.context() as patched:
+        patched.setattr(store_of.time, "monotonic", lambda: running + 72 * hour)
+        people.clock.later(days=1)  # it was three, and was set back to one
+        with pytest.raises(NotKnown):
+            people.prove(bearer)
+
+
 def test_one_sees_one_s_own_sessions_and_ends_them(people, gate):
     here = session(people, "ada")
     people.clock.later(minutes=1)

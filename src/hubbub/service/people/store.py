@@ -26,6 +26,7 @@ __all__ = ["Store", "Writing", "after", "now"]
 
 _VERSION: Final = 3
 _PATIENCE: Final = 10.0
+_SLIGHT: Final = 60.0  # seconds by which a clock is put right without anybody setting it back
 _DEVICE: Final = "device TEXT NOT NULL DEFAULT ''"
 _SUBJECT: Final = (
     "CREATE TABLE subject (issuer TEXT NOT NULL, subject TEXT NOT NULL, person TEXT NOT NULL UNIQUE, "
@@ -135,9 +136,12 @@ class Store:
                 raise PolicyError(f"{self.path} was made by another hubbub: its version is {version}, not {_VERSION}.")
 
     def moment(self) -> str:
-        """This moment: never before what was written."""
+        """This moment: never before what was written, nor by more than a minute before what has passed since."""
         told, (last, since) = self.clock(), self._last
-        return told if told >= last else after(last, seconds=time.monotonic() - since)
+        if not last:
+            return told
+        goes_on = after(last, seconds=time.monotonic() - since)
+        return told if told >= max(last, after(goes_on, seconds=-_SLIGHT)) else goes_on
 
     def _note_time(self, written: str) -> None:
         if written > self._last[0]:
