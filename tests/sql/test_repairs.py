@@ -96,6 +96,10 @@ def test_signs_that_dialects_read_differently_are_not_translated(asked: hb.Sessi
         "SELECT COUNT(*) FROM [p] WHERE CAST([a] AS INT) = 2",  # cut off in T-SQL, rounded in DuckDB
         "SELECT COUNT(*) FROM `p` WHERE `a` DIV 2 = -1",
         "SELECT COUNT(*) FROM `p` SAMPLE (10)",
+        "SELECT COUNT(*) FROM p WHERE a = 1 # 2 AND a < 9",  # a comment in MySQL, a sign elsewhere
+        "SELECT COUNT(*) FROM `p` WHERE `note` LIKE 'a\\_b'",  # an underscore in MySQL, a backslash and a letter here
+        "SELECT COUNT(*) FROM `p` WHERE ISNULL(`a`, 2) = 2",  # of one argument in MySQL
+        "SELECT COUNT(*) FROM `p` WHERE MOD(`a`, 2, 3) = 1",
     ],
 )
 def test_what_dialects_read_differently_is_not_translated(asked: hb.Session, sql: str) -> None:
@@ -122,6 +126,19 @@ def test_a_word_before_a_join_is_no_name(asked: hb.Session, word: str) -> None:
     with pytest.raises(QueryError, match="not a name"):
         asked.check(f"SELECT COUNT(*) FROM p {word} JOIN m ON a = n", epsilon=0.1)
     assert asked.check(f'SELECT COUNT(*) FROM p "{word}" JOIN m ON a = n', epsilon=0.1)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT n FROM m ORDER BY n FETCH FIRST 50 PERCENT ROWS ONLY",
+        "SELECT n FROM m ORDER BY n FETCH FIRST 1 ROWS WITH TIES",
+        "SELECT FIRST(n RESPECT NULLS) FROM m",
+    ],
+)
+def test_of_a_question_about_public_rows_nothing_is_left_out(asked: hb.Session, sql: str) -> None:
+    with pytest.raises(QueryError, match=r"FETCH takes|RESPECT NULLS is of"):
+        asked.check(sql, epsilon=0.1)
 
 
 def test_a_question_with_backticks_is_translated(asked: hb.Session) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence, Set
 from typing import Any, Final
 
@@ -180,20 +181,30 @@ def _said_otherwise(text: str) -> Rewrite | None:
     """A question of another dialect, in DuckDB's SQL; none of one with what dialects read differently.
 
     Signs: those of parameters; `"note" = 'x'`, which compares two texts in MySQL; `||`, which is OR there; `a / 2`,
-    which is a whole number in T-SQL. Functions, but for a few: DAYOFWEEK is 1 on a Sunday in MySQL, and 0 in DuckDB;
-    and no text says in which of several dialects it is.
+    which is a whole number in T-SQL; `#`, behind which MySQL reads nothing; the backslash in a text. Functions, but for
+    a few: DAYOFWEEK is 1 on a Sunday in MySQL, and 0 in DuckDB; and no text says in which of several dialects it is.
+    And none that a dialect reads without all of its numbers and texts: ISNULL(a, 0) has one argument in MySQL.
     """
-    if any(sign in text for sign in ("$", "?", '"', "||", "/")):
+    if any(sign in text for sign in ("$", "?", '"', "||", "/", "#", "\\")):
         return None
+    constants = _constants(text)
     for dialect in _DIALECTS:
         tree = _reads(text, dialect)
         if tree is None or not all(map(_read_alike, tree.walk())):
             continue
         with contextlib.suppress(*_UNREADABLE):
             said = tree.sql(AsWritten, comments=False, unsupported_level=ErrorLevel.RAISE)
-            if said and _reads(said) is not None:
+            if said and _reads(said) is not None and constants <= _constants(said):
                 return Rewrite(said, said)
     return None
+
+
+def _constants(text: str) -> Counter[str]:
+    """The numbers and texts of a question, and how often each stands in it."""
+    kinds = ("NUMBER", "STRING")
+    with contextlib.suppress(*_UNREADABLE):
+        return Counter(token.text for token in sqlglot.tokenize(text, read=AsWritten) if token.token_type.name in kinds)
+    return Counter()
 
 
 def _read_alike(node: exp.Expr) -> bool:
