@@ -133,11 +133,10 @@ def test_a_word_before_a_join_is_no_name(asked: hb.Session, word: str) -> None:
     [
         "SELECT n FROM m ORDER BY n FETCH FIRST 50 PERCENT ROWS ONLY",
         "SELECT n FROM m ORDER BY n FETCH FIRST 1 ROWS WITH TIES",
-        "SELECT FIRST(n RESPECT NULLS) FROM m",
     ],
 )
 def test_of_a_question_about_public_rows_nothing_is_left_out(asked: hb.Session, sql: str) -> None:
-    with pytest.raises(QueryError, match=r"FETCH takes|RESPECT NULLS is of"):
+    with pytest.raises(QueryError, match="FETCH takes"):
         asked.check(sql, epsilon=0.1)
 
 

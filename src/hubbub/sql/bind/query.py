@@ -93,7 +93,7 @@ def parse(
                     f"weight: rows of people count by it; of public tables alone ask {_UNWEIGHTED.in_python()}.",
                     remedy=_UNWEIGHTED,
                 )
-            return PublicQuestion(printed(statement), tuple(tables))
+            return PublicQuestion(_printed(statement, text), tuple(tables))
         _freeze(statement, now)
         _name_aggregates(statement)
         return _statement(
@@ -227,6 +227,15 @@ def _check_functions(statement: exp.Query, text: str) -> None:
         names = {plain} if isinstance(node, exp.Anonymous) else {plain, *node.sql_names()}
         if names & _OF_THE_ENGINE:
             raise refuse("this function tells of the engine, not of tables; it is not supported.", text, node)
+
+
+def _printed(statement: exp.Query, text: str) -> str:
+    """A question about public tables alone, as it is asked: all of it, or it is refused."""
+    fetch = statement.find(exp.Fetch)
+    if fetch is not None:
+        said = "FETCH takes a number of rows: FETCH FIRST 3 ROWS ONLY; or write LIMIT 3."
+        raise refuse(said, text, None, word="FETCH", remedy=Rewrite("LIMIT 3"))
+    return printed(statement)
 
 
 _RESERVED: Final = ("ALL", "ANY", "ARRAY", "UNIQUE")
