@@ -84,10 +84,10 @@ class Reader:
     questions: list[AggregateQuery] = field(default_factory=list)
     common: list[exp.CTE] = field(default_factory=list)
     moments: dict[str, Moments] = field(default_factory=dict)
-    places: int = 0
-    seen: int = 0
     select: Callable[[Reader, exp.Select, dict[str, Cte]], PrivateRelation | PublicQuery] = _no_query
     set_operation: Callable[[Reader, exp.SetOperation, dict[str, Cte]], PrivateRelation | PublicQuery] = _no_query
+    _places: int = field(default=0, init=False)
+    _queries: int = field(default=0, init=False)
 
     def refuse(
         self,
@@ -101,8 +101,8 @@ class Reader:
 
     def place(self, letter: str) -> str:
         """A name for a node of the relation that no other has."""
-        self.places += 1
-        return f"{letter}{self.places}"
+        self._places += 1
+        return f"{letter}{self._places}"
 
     # -- resolving ------------------------------------------------------------------------------------------
 
@@ -111,8 +111,8 @@ class Reader:
 
         Raises QueryError for whatever breaks ownership, or is not on the allow-list.
         """
-        self.seen += 1
-        if self.seen > MAX_QUERIES:
+        self._queries += 1
+        if self._queries > MAX_QUERIES:
             raise QueryError(f"the statement holds more than {MAX_QUERIES} queries; write it shorter.")
         if isinstance(node, exp.Subquery):
             self._only_alias(node)
@@ -172,39 +172,12 @@ class Reader:
         cte.resolving = False
         names = [c.name for c in cte.alias.args.get("columns") or ()]
         if isinstance(relation, PrivateRelation):
-            return self.renamed(relation, names, table)
+            return renamed(self, relation, names, table)
         cte.name = f"with{len(self.common)}"
         columns = [exp.to_identifier(name, quoted=True) for name in names]
         alias = exp.TableAlias(this=exp.to_identifier(cte.name, quoted=True), columns=columns)
         self.common.append(exp.CTE(this=relation.tree, alias=alias))
         return PublicQuery(everything(cte.name))
-
-    def renamed(self, relation: PrivateRelation, names: list[str], node: exp.Expr) -> PrivateRelation:
-        """An owned query under the names of `AS t(a, b)`."""
-        if not names:
-            return relation
-        if len(names) > len(relation.columns):
-            raise too_many_names(self, len(names), len(relation.columns), node)
-        return PrivateRelation(relation.relation, under_names(names, relation.columns))
-
-    def same_units(self, left: Relation, right: Relation, node: exp.Expr) -> None:
-        """Raises QueryError where the owners of two relations cannot be compared."""
-        a, b = scans(left)[0], scans(right)[0]
-        if a.space != b.space:
-            raise self.refuse(
-                f"{a.table!r} and {b.table!r} protect different people ({a.table!r} is of the unit space {a.space!r}, "
-                f"{b.table!r} of {b.space!r}) and cannot be joined: a row would belong to two. Ask each on its own. "
-                "Tables about the same people are declared with one unit_space.",
-                node,
-            )
-        if a.neighbours != b.neighbours:
-            raise self.refuse(f"{a.table!r} and {b.table!r} are declared with different neighbours.", node)
-        if a.unit_type != b.unit_type:
-            raise self.refuse(
-                f"the units of {a.table!r} are of type {a.unit_type}, those of {b.table!r} {b.unit_type}: to compare "
-                "them would need a cast that could make two people one. Store them in one type.",
-                node,
-            )
 
     # -- the leaves -----------------------------------------------------------------------------------------
 
@@ -311,6 +284,35 @@ class Reader:
         return i, [places[a] for a in question.aggregates]
 
 
+def renamed(reader: Reader, relation: PrivateRelation, names: list[str], node: exp.Expr) -> PrivateRelation:
+    """An owned query under the names of `AS t(a, b)`."""
+    if not names:
+        return relation
+    if len(names) > len(relation.columns):
+        raise too_many_names(reader, len(names), len(relation.columns), node)
+    return PrivateRelation(relation.relation, under_names(names, relation.columns))
+
+
+def same_units(reader: Reader, left: Relation, right: Relation, node: exp.Expr) -> None:
+    """Raises QueryError where the owners of two relations cannot be compared."""
+    a, b = scans(left)[0], scans(right)[0]
+    if a.space != b.space:
+        raise reader.refuse(
+            f"{a.table!r} and {b.table!r} protect different people ({a.table!r} is of the unit space {a.space!r}, "
+            f"{b.table!r} of {b.space!r}) and cannot be joined: a row would belong to two. Ask each on its own. "
+            "Tables about the same people are declared with one unit_space.",
+            node,
+        )
+    if a.neighbours != b.neighbours:
+        raise reader.refuse(f"{a.table!r} and {b.table!r} are declared with different neighbours.", node)
+    if a.unit_type != b.unit_type:
+        raise reader.refuse(
+            f"the units of {a.table!r} are of type {a.unit_type}, those of {b.table!r} {b.unit_type}: to compare "
+            "them would need a cast that could make two people one. Store them in one type.",
+            node,
+        )
+
+
 def too_many_names(reader: Reader, given: int, there: int, node: exp.Expr) -> QueryError:
     """What refuses `AS t(a, b, c)` of fewer columns."""
     alias = node.args.get("alias") or exp.TableAlias()
@@ -344,4 +346,13 @@ def printed(tree: exp.Expr) -> str:
     return tree.sql(dialect="duckdb", identify=True, comments=False)
 
 
-__all__ += ["TableInfo", "everything", "is_release", "printed", "too_many_names", "under_names"]
+__all__ += [
+    "TableInfo",
+    "everything",
+    "is_release",
+    "printed",
+    "renamed",
+    "same_units",
+    "too_many_names",
+    "under_names",
+]

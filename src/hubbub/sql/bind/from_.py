@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from hubbub.errors import QueryError
 from hubbub.remedies import Rewrite
-from hubbub.sql.bind.context import Cte, PrivateRelation, PublicQuery, Reader
+from hubbub.sql.bind.context import Cte, PrivateRelation, PublicQuery, Reader, same_units
 from hubbub.sql.bind.expression import ExpressionReader
 from hubbub.sql.bind.joins import all_of, items_of, joined, merge, owner_equality, split_at_and
 from hubbub.sql.bind.scope import Scope, Source
@@ -114,7 +114,7 @@ class Rows:
                 node,
                 remedy=Rewrite("(SELECT MAX(x) FROM t WHERE t.id = this.id)"),
             )
-        self.reader.same_units(self.relation, relation.relation, node)
+        same_units(self.reader, self.relation, relation.relation, node)
         self.relation = Join(self.relation, relation.relation, "left", None, by_unit=True)
         value = next(iter(relation.columns.values()))
         counts = any(isinstance(e, exp.Count) for e in query.expressions)
@@ -138,7 +138,7 @@ class Rows:
                 node,
                 remedy=Rewrite("t.id = this.id"),
             )
-        self.reader.same_units(self.relation, relation.relation, node)
+        same_units(self.reader, self.relation, relation.relation, node)
         self.relation = Join(self.relation, relation.relation, "left", None, by_unit=True)
         return next(iter(relation.columns.values()))
 
@@ -202,7 +202,7 @@ class Rows:
                 node,
                 remedy=Rewrite("t.id = this.id"),
             )
-        self.reader.same_units(self.relation, rows.relation, node)
+        same_units(self.reader, self.relation, rows.relation, node)
         if value is not None and negated:
             # NOT IN is never true for an unknown value; owners are never unknown.
             others = [t for t in rest if t is not terms[-1]]

@@ -9,7 +9,17 @@ from sqlglot import exp
 
 from hubbub.errors import QueryError
 from hubbub.remedies import Rewrite
-from hubbub.sql.bind.context import Cte, PrivateRelation, PublicQuery, Reader, everything, too_many_names, under_names
+from hubbub.sql.bind.context import (
+    Cte,
+    PrivateRelation,
+    PublicQuery,
+    Reader,
+    everything,
+    renamed,
+    same_units,
+    too_many_names,
+    under_names,
+)
 from hubbub.sql.bind.expression import ExpressionReader
 from hubbub.sql.bind.scope import Scope, Source, TableColumns
 from hubbub.sql.bind.zoned import moments_of
@@ -145,11 +155,11 @@ def _item(reader: Reader, node: exp.Expr, what: PrivateRelation | PublicQuery | 
     alias = node.alias_or_name or f"query{reader.place('q')}"
     names = [c.name for c in (node.args.get("alias") or exp.TableAlias()).args.get("columns") or ()]
     if isinstance(what, Scan):
-        scanned = reader.renamed(PrivateRelation(what, _columns(reader, what)), names, node)
+        scanned = renamed(reader, PrivateRelation(what, _columns(reader, what)), names, node)
         return Item(node, Source(alias, scanned.columns), what)
     if isinstance(what, PrivateRelation):
-        renamed = reader.renamed(what, names, node)
-        return Item(node, Source(alias, renamed.columns), renamed.relation)
+        owned = renamed(reader, what, names, node)
+        return Item(node, Source(alias, owned.columns), owned.relation)
     tree = what.tree if isinstance(what, PublicQuery) else everything(what)
     leaf = reader.leaf(tree, node)
     columns: dict[str, Expression] = {name: leaf.column(name) for name in leaf.columns}
@@ -356,7 +366,7 @@ def _join(
         pool[:] = [c for c in pool if any(c[1] is o for o in others)]
     if not equal:
         raise _no_owner(reader, item)
-    reader.same_units(left, right, item.node)
+    same_units(reader, left, right, item.node)
     if how == "right":
         return Join(right, left, "left", all_of(rest), by_unit=True)
     return Join(left, right, how, all_of(rest), by_unit=True)  # type: ignore[arg-type]

@@ -6,7 +6,7 @@ from sqlglot import exp
 
 from hubbub.remedies import Rewrite
 from hubbub.sql.bind.aggregate import private
-from hubbub.sql.bind.context import Cte, PrivateRelation, PublicQuery, Reader
+from hubbub.sql.bind.context import Cte, PrivateRelation, PublicQuery, Reader, same_units
 from hubbub.sql.bind.entropy import entropy
 from hubbub.sql.bind.from_ import read_from
 from hubbub.sql.bind.group_by import has_aggregate, no_order
@@ -135,7 +135,7 @@ def set_operation(reader: Reader, node: exp.SetOperation, ctes: dict[str, Cte]) 
     for name, value in node.args.items():
         if value and name not in ("this", "expression", "distinct", "with_"):
             raise reader.refuse(f"{name.strip('_').upper()} is not supported with {word} of people's rows.", node)
-    reader.same_units(left.relation, right.relation, node)
+    same_units(reader, left.relation, right.relation, node)
     if scans(left.relation)[0].each_row or scans(right.relation)[0].each_row:
         raise reader.refuse(f"{word} needs rows with a unit column; here each row is a unit of its own.", node)
     if len(left.columns) != len(right.columns):
