@@ -24,7 +24,14 @@ from hubbub.learning.cells import AUTO, EQUAL, bins_are_bought, cut, longest, th
 from hubbub.learning.descent import Floats
 from hubbub.learning.exact import WEIGHT_ONE, Coded
 from hubbub.learning.features import ONE, Categories, Column, Design, Numbers, Pair, Scoring, column_of
-from hubbub.learning.linear import LinearRegression, draw_numbers, excess_of_numbers, mean_alone, predicted_numbers
+from hubbub.learning.linear import (
+    LinearRegression,
+    check_noise_of_numbers,
+    draw_numbers,
+    excess_of_numbers,
+    mean_alone,
+    predicted_numbers,
+)
 from hubbub.learning.logistic import LogisticRegression, draw_classes, excess_of_classes, predicted_classes
 from hubbub.learning.model import Classes, Estimator, Fit, Problem
 from hubbub.noise import Bits
@@ -107,6 +114,13 @@ class AdditiveModel(Estimator):
         if isinstance(problem.target, Classes):
             return predicted_classes(problem, rows)
         return predicted_numbers(problem, rows, "auto", None)
+
+    def _check_noise(self, problem: Problem, rows: int) -> None:
+        if isinstance(problem.target, Classes):
+            self._predicted(problem, rows)
+        else:
+            spent = _forecast(problem) if bins_are_bought(problem, rows) else problem
+            check_noise_of_numbers(spent, rows, "auto", None)
 
     def _excess(self, problem: Problem, rows: int) -> float | None:
         if bins_are_bought(problem, rows):

@@ -38,11 +38,11 @@ from hubbub.learning.descent import Floats, Plan, descend, expected_excess, nois
 from hubbub.learning.exact import SCALE, WEIGHT_ONE, Coded, on_grid, triangle_squared
 from hubbub.learning.features import ONE, Design, Integers, Numbers, Scoring, ratio
 from hubbub.learning.model import LEVELS, Estimator, Fit, Problem, Range
-from hubbub.learning.spread import Spread, bought_spread, share_of_spread
+from hubbub.learning.spread import USUAL, Spread, bought_spread, share_of_spread
 from hubbub.noise import Bits
 from hubbub.noise.public import public_generator
 
-__all__ = ["LinearRegression", "clamped_residual", "draw_numbers", "predicted_numbers"]
+__all__ = ["LinearRegression", "check_noise_of_numbers", "clamped_residual", "draw_numbers", "predicted_numbers"]
 
 _METHODS = ("auto", "descent", "moments", "mean")
 _TOO_FEW = 20
@@ -93,9 +93,14 @@ def _method(problem: Problem, n: float, method: str) -> str:
     return "mean" if kappa < _TOO_FEW else "descent"
 
 
+def _deviations(problem: Problem, n: float) -> int:
+    """How many deviations of the target residuals may have."""
+    return 2 if _kappa(problem, n) >= _MANY else 1
+
+
 def _clamp(problem: Problem, n: float, clamp: float | None) -> int:
-    many = _kappa(problem, n) >= _MANY
-    return round((clamp or (0.5 if many else 0.25)) * SCALE)
+    """The cut of residuals, as it is expected where it is not said."""
+    return Spread(0.0, USUAL).clamp(_deviations(problem, n)) if clamp is None else round(clamp * SCALE)
 
 
 def _for_spread(problem: Problem, n: float, clamp: float | None) -> Fraction:
@@ -120,6 +125,19 @@ def predicted_numbers(problem: Problem, rows: int, method: str, clamp: float | N
     plan = plan_numbers(problem, rows, reach, rho)
     sigma = math.sqrt(noise_of(rho / plan.steps, descent_squared(problem, reach, fine=plan.fine)).sigma2)
     return plan.steps, sigma / (SCALE * ONE * problem.heaviest)
+
+
+def check_noise_of_numbers(problem: Problem, rows: int, method: str, clamp: float | None) -> None:
+    """Raises ParameterError where noise may not fit into 64 bits: with the cut that is bought, too, at its largest.
+
+    Half as large a cut is as good as twice the rows, so there are twice as many steps at most, and a half, by which
+    they are rounded: the noise on a sum is largest at the largest cut, but for less than one step.
+    """
+    predicted_numbers(problem, rows, method, clamp)
+    if clamp is None and _method(problem, rows, method) == "descent":
+        rho = problem.rho - _for_spread(problem, rows, clamp)
+        steps = plan_numbers(problem, rows, SCALE // 2, rho).steps + 1
+        noise_of(rho / steps, descent_squared(problem, SCALE // 2, fine=True))
 
 
 def excess_of_numbers(problem: Problem, rows: int, method: str, clamp: float | None) -> float | None:
@@ -151,7 +169,7 @@ def draw_numbers(problem: Problem, rows: Coded, n: float, bits: Bits | None, met
     first, spread, reach = _for_spread(problem, n, clamp), Spread(0.0, 0.0), _clamp(problem, n, clamp)
     if first:
         spread = yield from bought_spread(problem, rows, n, first, bits)
-        reach = spread.clamp(2 if _kappa(problem, n) >= _MANY else 1)
+        reach = spread.clamp(_deviations(problem, n))
     rho = problem.rho - first
     plan = plan_numbers(problem, n, reach, rho)
     weights = yield from descend(
@@ -257,6 +275,9 @@ class LinearRegression(Estimator):
 
     def _predicted(self, problem: Problem, rows: int) -> tuple[int, float]:
         return predicted_numbers(problem, rows, self.method, self.clamp)
+
+    def _check_noise(self, problem: Problem, rows: int) -> None:
+        check_noise_of_numbers(problem, rows, self.method, self.clamp)
 
     def _excess(self, problem: Problem, rows: int) -> float | None:
         return excess_of_numbers(problem, rows, self.method, self.clamp)

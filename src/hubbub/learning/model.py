@@ -264,6 +264,10 @@ class Estimator(ABC):
     def _predicted(self, problem: Problem, rows: int) -> tuple[int, float]:
         """How many passes over about so many rows, and the noise on a sum over rows in one of them, in rows."""
 
+    def _check_noise(self, problem: Problem, rows: int) -> None:
+        """Raises ParameterError where noise may not fit into 64 bits, with about so many rows."""
+        self._predicted(problem, rows)
+
     def _excess(self, problem: Problem, rows: int) -> float | None:
         """How far the loss of a row is expected above the best, per unit of length of the best weights; None where no
         law says it."""

@@ -28,10 +28,12 @@ from hubbub.learning.features import Integers
 from hubbub.learning.model import LEVELS, Problem
 from hubbub.noise import Bits
 
-__all__ = ["Spread", "bought_spread", "share_of_spread", "spread_squared"]
+__all__ = ["USUAL", "Spread", "bought_spread", "share_of_spread", "spread_squared"]
 
 _HALF = LEVELS // 2
-_USUAL, _UNSURE = 0.15**2, 0.03**2
+USUAL = 0.15
+"""The deviation that a target has before anything is known of it."""
+_UNSURE = 0.03**2
 _LEAST, _MOST = 1 / 32, 1 / 2
 
 
@@ -84,5 +86,5 @@ def bought_spread(
     mean = min(max(first * first**2 / (first**2 + sigma**2), -0.5), 0.5)
     # y^2 is half of the second sum; that of the mean is known as badly as the mean.
     unsure = (sigma / 2) ** 2 + (2 * mean * sigma) ** 2
-    variance = ((second / 2 - mean**2) * _UNSURE + _USUAL * unsure) / (_UNSURE + unsure)
+    variance = ((second / 2 - mean**2) * _UNSURE + USUAL**2 * unsure) / (_UNSURE + unsure)
     return Spread(mean, math.sqrt(min(max(variance, 0.0), 0.25)))

@@ -242,7 +242,7 @@ def ask_model(
     _check_place(data, table, problem)
     # Noise that cannot be drawn is refused before the charge: with as few passes as there may be, and with as many.
     for many in (1, 10**7) if problem.rows is None else (problem.rows,):
-        model._predicted(problem, many)
+        model._check_noise(problem, many)
     ask = {
         "table": table,
         "epsilon": str(amount),
