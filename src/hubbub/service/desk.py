@@ -315,10 +315,6 @@ class Desk:
             self.log(f"moved {one.id}, told at {instant(one.slot.due)}")
         self.tick()
 
-    def next_time(self) -> int | None:
-        """The wall time of the next start or release, in microseconds."""
-        return self.ledger.timetable.next_time()
-
     def _plan(self, sql: str, given: Options, now: datetime | None = None, *, analyst: str | None = None) -> Planned:
         spaces = {space: self.ledger.balance.budget(space) for space in set(self.data.spaces().values())}
         planned: Planned = self._planned(lambda: self.data.ask(sql, given, spaces.__getitem__, now, analyst=analyst))
