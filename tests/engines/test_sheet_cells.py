@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 import hubbub as hb
+from hubbub.engines.duckdb import xml_parts
 from hubbub.engines.duckdb.ods_file import OdsFile
 from hubbub.engines.duckdb.sheets import read_sheet, sheet_columns, sheet_values
 from hubbub.engines.duckdb.sources import Sheet, hold
@@ -211,6 +212,33 @@ def test_what_is_repeated_in_ods_is_held_to_the_sheet() -> None:
         '</table:table-row><table:table-row table:number-rows-repeated="99999999999999999999999"/>'
     )
     assert read(ods(rows)) == [["a", "b"], [7], [7], [7], [7, 7]]
+
+
+FORBIDDEN = ("\x0b", "\uffff", "\ufffe", "&#11;", "&#xFFFF;", "&#xD800;", "&#99999999;", "&#0;")
+
+
+def test_a_character_that_xml_forbids_is_its_own_cell_s_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """openpyxl writes U+FFFF, others a vertical tab, and a reader of XML then refuses the whole part; wherever a piece
+    of it ends.
+    """
+    texts = [f"{i}{text}" for i, text in enumerate(FORBIDDEN)] * 3
+    meant = ["0\x0b", "1\uffff", "2\ufffe", "3\x0b", "4\uffff", "5_xD800_", "6\uffff", "7\0"] * 3
+    data = xlsx("".join(f"<row>{inline(text)}</row>" for text in texts))
+    for size in range(64, 128):
+        monkeypatch.setattr(xml_parts, "_PIECE", size)
+        assert [row[0] for row in read(data)] == meant
+    rows = [f"<table:table-row>{cell('string', inner=f'<text:p>{t}</text:p>')}</table:table-row>" for t in texts[:2]]
+    assert read(ods("".join(rows))) == [["0_x000B_"], ["1_xFFFF_"]]
+
+
+def test_a_part_in_another_encoding_is_read_as_it_is() -> None:
+    text = "\u00ef\u00bf\u00be"  # in Latin-1 the bytes of U+FFFE in UTF-8
+    for name in ("utf-16", "iso-8859-1"):
+        data = xlsx(f"<row>{inline(text)}</row>", before=f'<?xml version="1.0" encoding="{name}"?>')
+        with zipfile.ZipFile(io.BytesIO(data)) as parts:
+            texts: dict[str, Any] = {one: parts.read(one) for one in parts.namelist()}
+        texts["xl/sheet.xml"] = texts["xl/sheet.xml"].decode().encode(name)
+        assert read(archive(texts)) == [[text]]
 
 
 def test_a_damaged_file_is_refused_before_a_question(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import re
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Final
+from typing import IO, Any, Final
 from xml.parsers import expat
 
 __all__ = ["ODD", "WIDEST", "Columns", "Local", "Parser", "fed", "first_of", "iso_moment", "read_part"]
@@ -25,6 +25,12 @@ WIDEST: Final = 1 << 14
 Start = Callable[[str, Mapping[str, str]], None]
 Parser = Any  # pyexpat's own class has no public name
 _PIECE: Final = 1 << 16
+_CONTROLS: Final = bytes({*range(32)} - {9, 10, 13})
+_FORBIDDEN: Final = re.compile(
+    rb"([%b])|(\xef\xbf[\xbe\xbf])|&#(?:x([\da-fA-F]{1,8})|(\d{1,8}));" % re.escape(_CONTROLS)
+)
+_BEGUN: Final = re.compile(rb"\xef(\xbf)?\Z|&(#[\da-fA-Fx]{,10})?\Z")
+_DECLARED: Final = re.compile(rb"(\xef\xbb\xbf)?<\?xml[^>]*?\sencoding\s*=\s*[\"']([^\"']*)")
 _MOMENT: Final = re.compile(r"\d{4}-\d\d-\d\d(T\d\d:\d\d:\d\d(\.\d+)?)?", re.ASCII)
 _TIME: Final = re.compile(r"\d\d:\d\d:\d\d(\.\d+)?", re.ASCII)
 
@@ -76,11 +82,41 @@ def fed(
     parser.StartDoctypeDeclHandler = _refused
     begun(parser)
     with archive.open(part) as file:
-        while piece := file.read(_PIECE):
+        for piece in _allowed(file):
             parser.Parse(piece, False)
             yield parser
     parser.Parse(b"", True)
     yield parser
+
+
+def _allowed(file: IO[bytes]) -> Iterator[bytes]:
+    """The pieces of a part in UTF-8, with `_xFFFF_` for a character that XML forbids: one cell would refuse them all.
+
+    Programs write what they are given: openpyxl does U+FFFF, others a vertical tab. So .xlsx writes those characters
+    where a program knows better, and its texts are read as if it had.
+    """
+    rest, is_utf8 = file.read(_PIECE), True
+    if rest:
+        declared = _DECLARED.match(rest)
+        is_utf8 = b"\0" not in rest[:4] and rest[:2] not in (b"\xff\xfe", b"\xfe\xff")
+        is_utf8 &= declared is None or declared.group(2).lower() in (b"utf-8", b"utf8")
+    while rest:
+        more = file.read(_PIECE)
+        begun = _BEGUN.search(rest, max(0, len(rest) - 12)) if more and is_utf8 else None
+        piece, rest = (rest, more) if begun is None else (rest[: begun.start()], rest[begun.start() :] + more)
+        odd = b"&#" in piece or b"\xef\xbf" in piece or len(piece.translate(None, _CONTROLS)) < len(piece)
+        yield _FORBIDDEN.sub(_escaped, piece) if odd and is_utf8 else piece
+
+
+def _escaped(match: re.Match[bytes]) -> bytes:
+    """What stands for a character that XML forbids; a reference to another one as it was written."""
+    control, last, hexadecimal, decimal = match.groups()
+    if control or last:
+        code = ord(control) if control else ord(last.decode())
+    else:
+        code = int(hexadecimal, 16) if hexadecimal else int(decimal)
+    known = code in (9, 10, 13) or 32 <= code < 0xD800 or 0xE000 <= code < 0xFFFE or 0x10000 <= code < 0x110000
+    return match.group() if known else b"_x%04X_" % min(code, 0xFFFF)
 
 
 def first_of(pieces: Iterator[Parser], made: Sequence[Any]) -> Any:
