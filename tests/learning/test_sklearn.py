@@ -108,13 +108,16 @@ def test_what_has_no_counterpart_is_refused() -> None:
         LogisticRegression(NAMES, "ill").to_sklearn()
 
 
+_KNOWN = {"SimpleImputer", "MinMaxScaler", "StandardScaler", "KBinsDiscretizer", "Binarizer", "OneHotEncoder"}
+
+
 def test_a_pipeline_is_made_of_steps_that_skl2onnx_knows() -> None:
     """It has none for MissingIndicator, and needs an intercept of numpy: seen with skl2onnx 1.20."""
     for model in MODELS:
         pipe = fitted(type(model)(**model.get_params())).to_sklearn()
         parts = [step for _, step, _ in pipe.steps[0][1].transformers_]
         names = {type(s).__name__ for part in parts for s in (dict(getattr(part, "steps", [("", part)])).values())}
-        assert names <= {"SimpleImputer", "MinMaxScaler", "KBinsDiscretizer", "Binarizer", "OneHotEncoder"}, model
+        assert names <= _KNOWN, model
         if hasattr(pipe.steps[-1][1], "intercept_"):
             assert isinstance(pipe.steps[-1][1].intercept_, np.ndarray | np.floating)
 
@@ -129,3 +132,20 @@ def test_a_number_at_the_end_of_any_range_is_not_taken_for_a_missing_one(end: fl
     said = model.to_sklearn().predict_proba(rows[["x"]])
     assert said == pytest.approx(model.predict_proba(rows), abs=1e-2)
     assert len({round(float(p), 6) for p in said[:, 0]}) == 4
+
+
+@pytest.mark.parametrize(
+    "model",
+    [LogisticRegression(["age", "z"], "ill", bins=4), GaussianNB(["age", "z"], "ill"), AdditiveModel(["age"], "ill")],
+    ids=repr,
+)
+def test_whole_numbers_without_a_missing_one_are_scored(model: Any) -> None:
+    """A frame of them has a column of integers, in which no fraction can stand for a missing number."""
+    rng = np.random.default_rng(7)
+    rows = pd.DataFrame({"age": rng.integers(0, 91, 600), "z": rng.integers(0, 9, 600)})
+    rows["ill"] = np.where(rows["age"] + rng.integers(0, 30, 600) > 60, "sick", "healthy")
+    declared = {"age": hb.between(0, 91), "z": hb.between(0, 9), "ill": hb.one_of("sick", "healthy")}
+    ours = model.fit(rows, columns=declared, epsilon=20, delta="1e-6", bits=SeededBits(4))
+    theirs = ours.to_sklearn()
+    assert np.abs(theirs.predict_proba(rows) - ours.predict_proba(rows)).max() < 0.05
+    assert (theirs.predict(rows[["age", "z"]].astype(float)) == theirs.predict(rows)).all()

@@ -148,18 +148,25 @@ def _steps(column: Any, own: bool) -> list[tuple[str, Any]]:
         return [("values", OneHotEncoder(categories=[values], handle_unknown="ignore", sparse_output=False))]
     middle = float(column.low + column.high) / 2
     if own:
-        return [("number", SimpleImputer(strategy="constant", fill_value=middle))]
+        return [("number", make_pipeline(_floats(), SimpleImputer(strategy="constant", fill_value=middle)))]
     steps: list[tuple[str, Any]] = []
     if column.linear:
-        scaled = make_pipeline(SimpleImputer(strategy="constant", fill_value=middle), MinMaxScaler((-1, 1), clip=True))
-        steps.append(("number", scaled))
+        filled = SimpleImputer(strategy="constant", fill_value=middle)
+        steps.append(("number", make_pipeline(_floats(), filled, MinMaxScaler((-1, 1), clip=True))))
     if column.edges:
         bins = KBinsDiscretizer(column.bins, encode="onehot-dense", strategy="uniform", subsample=None)
         filled = SimpleImputer(strategy="constant", fill_value=_middle(column))
-        steps.append(("bins", make_pipeline(filled, bins)))
+        steps.append(("bins", make_pipeline(_floats(), filled, bins)))
     if column.edges and column.nullable:
         steps.append(("NULL", _missing(column)))
     return steps
+
+
+def _floats() -> Any:
+    """Numbers as floats, and no others: a column of whole numbers takes no fraction in the place of a missing one."""
+    from sklearn.preprocessing import StandardScaler
+
+    return StandardScaler(with_mean=False, with_std=False)
 
 
 def _missing(column: Numbers) -> Any:
@@ -171,5 +178,5 @@ def _missing(column: Numbers) -> Any:
     if max(abs(column.low), abs(column.high)) >= _MARK / 2:
         return MissingIndicator(features="all")
     return make_pipeline(
-        SimpleImputer(strategy="constant", fill_value=float(_MARK)), Binarizer(threshold=float(_MARK) / 2)
+        _floats(), SimpleImputer(strategy="constant", fill_value=float(_MARK)), Binarizer(threshold=float(_MARK) / 2)
     )
