@@ -28,6 +28,16 @@ _UNSEEN: Final = (
 )  # fmt: skip
 _BETWEEN: Final = re.compile(r"(?<=\w)[\s_-]+(?=\w)")
 _NUMBER: Final = re.compile(r"\d+")
+_OWN: Final = frozenset(
+    "abduction adduction adverse averse affluent angel angle breadth breath casual causal choose chose coma comma "
+    "complement compliment contact contract country county dairy dependant dependent desert dessert diary discreet "
+    "discrete effluent expand expend heart heat hearth hoping hopping later latter loose lose marital martial moral "
+    "morale patent patents patient patients perineal peroneal personal personnel planed planned planet plant quiet "
+    "quite reserve reverse sever severe server signed singed silver sliver staring starring starting stationary "
+    "stationery statue statute super supper thorough though through trail trails trial trials unite untie united "
+    "untied".split()
+)
+"""Words of which one is a slip away from another, and each is as likely a name."""
 _ALIKE: Final = ("LATIN", "GREEK", "CYRILLIC", "ARMENIAN", "CHEROKEE", "COPTIC")
 
 
@@ -98,13 +108,16 @@ def meant_by(name: str, known: Iterable[str]) -> str | None:
 
     Names are the same in all but case and what stands between words, or one slip apart in one word. A slip is a letter
     twice that stands once, or the other way round; an s at the end, more or less; in words of four letters two that are
-    exchanged, in words of five one more or less, and in words of seven one for another, but not the first or, of more
-    and less, the last: `stage` is not `state`, nor `max` `min`. Digits and signs are never slips.
+    exchanged, in words of five one more or less, and in words of seven one for another, but not the first or the last:
+    `stage` is not `state`, nor `employer` `employee`. Digits and signs are never slips, nor is a word that is one by
+    itself: `contact` is not `contract`.
 
     >>> meant_by("wrads", ["wards", "age"]), meant_by("Patient ID", ["patient_id"]), meant_by("totl", ["total"])
     ('wards', 'patient_id', 'total')
     >>> meant_by("income_2025", ["income_2024"]), meant_by("stage", ["state"]), meant_by("agee", ["age", "ager"])
     (None, None, None)
+    >>> meant_by("employer", ["employee"]), meant_by("county_code", ["country_code"]), meant_by("contrct", ["contract"])
+    (None, None, 'contract')
     """
     near = one_letter_apart(name, known)
     if len(near) != 1 or _NUMBER.findall(name) != _NUMBER.findall(near[0]):
@@ -152,12 +165,14 @@ def _is_slip(a: str, b: str) -> bool:
     """Whether two words that are one letter apart are most probably one word."""
     if a == b:
         return True
+    if a in _OWN and b in _OWN:
+        return False
     i = _first_difference(a, b)
     if not (a[i : i + 1] + b[i : i + 1]).isalpha():
         return False
     if len(a) == len(b):
         exchanged = a[i : i + 2] == b[i : i + 2][::-1]
-        return i > 0 and len(a) > (3 if exchanged else 6)
+        return i > 0 and (len(a) > 3 if exchanged else len(a) > 6 and i < len(a) - 1)
     short, long = sorted((a, b), key=len)
     if i == len(short) and long[-1] == "s":
         return len(short) > 2
