@@ -7,8 +7,12 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
+import hubbub as hb
+from hubbub.ledger.budget import Budget
+from hubbub.session.data import OpenTables
 from hubbub.session.options import Options
 from hubbub.session.remembered import Remembered, key_of
 
@@ -146,3 +150,14 @@ def test_of_so_many_analysts_some_are_kept_those_who_asked_last(kept: Remembered
     assert kept.find("0", "k", one_budget, None) is not None
     assert kept.find("1", "k", one_budget, None) is None
     assert kept.find("2", "k", one_budget, None) is not None
+
+
+def test_it_is_kept_with_the_budget_that_it_was_priced_for_though_another_came_meanwhile() -> None:
+    budgets, text = iter([Budget(1), Budget(2)]), "SELECT COUNT(*) AS n FROM t"
+    data = OpenTables({"t": hb.table(pa.table({"id": [1, 2]}), unit="id", max_total=1)})
+    data.ask(text, options(), lambda space: next(budgets), analyst="ann")
+    key = key_of(text, options(), dict.fromkeys(LIMITS))
+    assert key is not None
+    assert data._remembered.find("ann", key, lambda space: Budget(2), None) is None
+    assert data._remembered.find("ann", key, lambda space: Budget(1), None) is not None
+    data.close()

@@ -11,11 +11,14 @@ from contextlib import suppress
 import pytest
 import sqlglot
 from sqlglot import exp
+from sqlglot.tokens import Token, Tokenizer
 
 from engines.corpus import FORMS, LEAVES, _column, _refused
 from hubbub.errors import QueryError
 from hubbub.sql.bind.expression import ExpressionReader
+from hubbub.sql.bind.query import TableInfo, parse
 from hubbub.tables.expressions import Expression
+from hubbub.tables.kinds import Kind
 
 MOST = 4
 """How often a column that is written once may be read: CASE with a subject, or BETWEEN, stand for several readings."""
@@ -55,3 +58,17 @@ def test_no_part_is_read_twice_as_often_at_each_depth(form: str, places: int) ->
 def test_a_long_chain_of_texts_is_read_once(sides: tuple[str, str]) -> None:
     chain = " || ".join(sides[i % 2] for i in range(40))
     assert reads(chain) <= 1
+
+
+def test_what_is_parsed_are_the_tokens_that_were_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = []
+    scanned = Tokenizer.tokenize
+
+    def counted(self: Tokenizer, sql: str) -> list[Token]:
+        texts.append(sql)
+        return scanned(self, sql)
+
+    monkeypatch.setattr(Tokenizer, "tokenize", counted)
+    text = "SELECT COUNT(*) AS n FROM t; -- of all"
+    parse(text, {"t": TableInfo({"id": Kind.INTEGER}, True, "id")})
+    assert texts == [text]

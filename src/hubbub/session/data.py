@@ -10,6 +10,7 @@ import datetime as dt
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any
 
 from hubbub.arguments import a_name
@@ -173,6 +174,7 @@ class OpenTables:
         if known is not None:
             asked = known
         else:
+            budget = cache(budget)  # it is kept with the budget that it was priced for
             asked = ask(sql, self.catalog, self.outer.pinned(), options, budget, now, **most)
             if key is not None and analyst is not None and isinstance(asked, PricedStatement):
                 self._remembered.keep(analyst, key, budget, asked)

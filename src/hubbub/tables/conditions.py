@@ -49,8 +49,10 @@ from hubbub.tables.kinds import NUMERIC, TEMPORAL
 from hubbub.tables.relations import (
     Filter,
     Join,
+    PerUnit,
     PublicRelation,
     Relation,
+    Window,
     below,
     declared_in,
     expressions_in,
@@ -86,13 +88,15 @@ def doubts(question: AggregateQuery, evaluate: Evaluate) -> tuple[Doubt, ...]:
     public = {leaf.place for leaf in leaves(question.relation)}
     doubts_there: list[Doubt] = []
     for node in _relations(question.relation):
-        if isinstance(node, PublicRelation):
+        if isinstance(node, PublicRelation | Join):
             continue
         own = tuple(expressions_in(node))
+        if not own:
+            continue
         known = _known(node, own, public)
         if isinstance(node, Filter):
             doubts_there += _of_condition(node.condition, known, evaluate, wanted=True, in_where=True)
-        elif not isinstance(node, Join):
+        else:
             doubts_there += (d for e in own for d in _of_condition(e, known, evaluate, wanted=True, in_where=False))
     # A key whose groups are given has conditions of our own making: those of edges, or of `other`.
     keys = [k.expression for k in question.keys if k.groups is None]
@@ -116,6 +120,8 @@ def _of_argument(node: Expression, known: Mapping[str, Declaration], evaluate: E
 def capped(question: AggregateQuery) -> tuple[str, ...]:
     """What an answer says of numbers of one unit's rows: each counts as its limit where it is larger."""
     relation, above = question.relation, [x for a in question.aggregates for x in a.arguments]
+    if not any(isinstance(node, PerUnit | Window) for node in _relations(relation)):
+        return ()  # no number of a unit's rows is read
     keys = [k.expression for k in question.keys]
     known = declared_in(relation, names_read(relation).union(*map(columns_of, (*keys, *above))))
     remarks: dict[str, None] = {}

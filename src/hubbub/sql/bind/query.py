@@ -419,8 +419,10 @@ def _one_statement(text: str) -> exp.Query:
             said = f"one statement at a time: this text holds several.{hint}"
             raise marked(said, text, end.start, end.end, remedy=each)
         top = _top(tokens)
-        asked = _with_limit(text, top, tokens[-1]) if top else text[: tokens[-1].end + 1]
-        statement = sqlglot.parse_one(asked, read=AsWritten)
+        if top:
+            statement: exp.Expr | None = sqlglot.parse_one(_with_limit(text, top, tokens[-1]), read=AsWritten)
+        else:
+            (statement,) = AsWritten().parser().parse(tokens, text[: tokens[-1].end + 1])
     except SqlglotError as error:
         raise _syntax_error(text, error) from None
     if top and not isinstance(statement, exp.Select):  # a limit at the end would be one of the whole
