@@ -18,6 +18,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 import hubbub as hb
+from hubbub.engines.duckdb import csv_files
 from hubbub.engines.duckdb.csv_files import csv_header, read_csv
 from hubbub.engines.duckdb.written import iso_dates, plain_numbers
 from hubbub.file_formats import ENCODINGS, Csv, kind_of_file
@@ -99,7 +100,6 @@ def test_what_one_line_holds_changes_no_other(
     tmp_path_factory: pytest.TempPathFactory, encoding: str, middles: list[bytes], at: int, slice_: int
 ) -> None:
     """D has a line of somebody's choosing more than D': every other line is read the same."""
-    from hubbub.engines.duckdb import csv_files
 
     how = Csv(delimiter=";", encoding=encoding)
     bom = b"\xff\xfe" if encoding == "utf-16" else b""
@@ -129,6 +129,18 @@ def test_a_field_is_as_long_as_it_is_in_quotes_or_not(tmp_path: Path, limit: int
     finally:
         csv.field_size_limit(before)
     assert dict(zip(rows["id"], rows["x"], strict=True)) == {"1": 'a"b,' * 60_000, "2": "c" * 300_000, "3": "d"}
+
+
+def test_a_field_is_as_long_as_it_is_while_another_thread_reads_a_longer_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another library holds the limit low, and what is read of it may be what another thread of ours has made of it."""
+    real = csv.field_size_limit
+    before = real(100)
+    monkeypatch.setattr(csv, "field_size_limit", lambda *a: real(*a) if a or csv_files._LIMIT.locked() else 1 << 20)
+    try:
+        assert csv_files._fields(f'1,"{"a" * 200}"'.encode(), ",") == ["1", "a" * 200]
+        assert real() == 100
+    finally:
+        real(before)
 
 
 @pytest.mark.parametrize("names", [None, ["id", "x"]])

@@ -42,9 +42,6 @@ _LONGEST = 1 << 29
 _FIRST = 1 << 20
 """Bytes of a header line."""
 
-_FIELD = 131_072
-"""Characters of a field that Python's `csv` takes where nobody says otherwise."""
-
 _LIMIT = threading.Lock()
 """Who holds it may have `csv` take longer fields for a while: how long they may be is one number for the process."""
 
@@ -281,14 +278,19 @@ def _split(lines: list[bytes], header: list[str], divided: str) -> pa.Table:
 def _fields(line: bytes, divided: str) -> list[str] | None:
     """The fields of one line; None if its quotes do not pair up."""
     text = line.decode("utf-8", "surrogateescape")
-    with contextlib.ExitStack() as stack, contextlib.suppress(csv.Error):
-        if len(text) > min(_FIELD, csv.field_size_limit()):
-            stack.enter_context(_LIMIT)
-            before = csv.field_size_limit()
-            stack.callback(csv.field_size_limit, before)
-            csv.field_size_limit(max(before, len(text)))
-        return next(csv.reader([text], strict=True, delimiter=divided), None)
+    with contextlib.suppress(csv.Error):
+        return _split_one(text, divided)
+    # A field may be too long: looked at before, the limit could be what another thread has it be for a while.
+    with _LIMIT, contextlib.ExitStack() as stack, contextlib.suppress(csv.Error):
+        before = csv.field_size_limit()
+        stack.callback(csv.field_size_limit, before)
+        csv.field_size_limit(max(before, len(text)))
+        return _split_one(text, divided)
     return None
+
+
+def _split_one(text: str, divided: str) -> list[str] | None:
+    return next(csv.reader([text], strict=True, delimiter=divided), None)
 
 
 def _decoded(text: str) -> str | None:
