@@ -15,6 +15,7 @@ from sqlglot.tokens import Token, Tokenizer
 
 from engines.corpus import FORMS, LEAVES, _column, _refused
 from hubbub.errors import QueryError
+from hubbub.sql.bind.context import printed
 from hubbub.sql.bind.expression import ExpressionReader
 from hubbub.sql.bind.query import TableInfo, parse
 from hubbub.tables.expressions import Expression
@@ -72,3 +73,12 @@ def test_what_is_parsed_are_the_tokens_that_were_looked_at(monkeypatch: pytest.M
     text = "SELECT COUNT(*) AS n FROM t; -- of all"
     parse(text, {"t": TableInfo({"id": Kind.INTEGER}, True, "id")})
     assert texts == [text]
+
+
+@pytest.mark.parametrize("text", ["SELECT 1 / a AS x, COUNT(*) FILTER (WHERE b) FROM t ORDER BY 1 LIMIT 2", "FROM t"])
+def test_a_tree_is_printed_alike_whether_or_not_it_is_looked_at_again(text: str) -> None:
+    tree = sqlglot.parse_one(text, read="duckdb")
+    kept = tree.copy()
+    first = printed(tree)
+    assert tree == kept
+    assert printed(tree, last=True) == first == printed(kept)

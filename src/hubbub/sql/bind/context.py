@@ -341,9 +341,10 @@ def is_release(name: str) -> bool:
     return name.startswith("released") and name[8:].isdigit()
 
 
-def printed(tree: exp.Expr) -> str:
-    """A tree as DuckDB's SQL, every name quoted, comments left out."""
-    return tree.sql(dialect="duckdb", identify=True, comments=False)
+def printed(tree: exp.Expr, *, last: bool = False) -> str:
+    """A tree as DuckDB's SQL, every name quoted, comments left out. last: nobody looks at the tree again; to print it
+    changes it, so that it is copied else."""
+    return tree.sql(dialect="duckdb", identify=True, comments=False, copy=not last)
 
 
 __all__ += [

@@ -127,8 +127,8 @@ def _statement(node: exp.Query, reader: Reader) -> Statement:
         draw = exp.column("draw", "r", quoted=True)
         rowwise.set("order", exp.Order(expressions=[exp.Ordered(this=draw), exp.Ordered(this=place.copy())]))
     full = reader.with_common(tree)
-    sql = printed(full)
     names = {t.name for t in full.find_all(exp.Table)}
+    sql = printed(full, last=True)
     outer_tables = tuple(sorted(n for n in names if n in reader.catalog))
     outputs = relation.outputs if rowwise is not None else None
     described: Mapping[str, Kind] = {}
@@ -150,7 +150,7 @@ def _statement(node: exp.Query, reader: Reader) -> Statement:
         sql=sql,
         public=outer_tables,
         outputs=outputs,
-        rowwise=printed(rowwise) if rowwise is not None else None,
+        rowwise=printed(rowwise, last=True) if rowwise is not None else None,
     )
 
 
