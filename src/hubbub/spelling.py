@@ -28,6 +28,7 @@ _UNSEEN: Final = (
 )  # fmt: skip
 _BETWEEN: Final = re.compile(r"(?<=\w)[\s_-]+(?=\w)")
 _NUMBER: Final = re.compile(r"\d+")
+_ROMAN: Final = re.compile("[ivxlcdm]+")
 _OWN: Final = frozenset(
     "abduction adduction adverse averse affluent angel angle breadth breath casual causal choose chose coma comma "
     "complement compliment contact contract country county dairy dependant dependent desert dessert diary discreet "
@@ -109,8 +110,8 @@ def meant_by(name: str, known: Iterable[str]) -> str | None:
     Names are the same in all but case and what stands between words, or one slip apart in one word. A slip is a letter
     twice that stands once, or the other way round; an s at the end, more or less; in words of four letters two that are
     exchanged, in words of five one more or less, and in words of seven one for another, but not the first or the last:
-    `stage` is not `state`, nor `employer` `employee`. Digits and signs are never slips, nor is a word that is one by
-    itself: `contact` is not `contract`.
+    `stage` is not `state`, nor `employer` `employee`. Digits, Roman ones too, and signs are never slips, nor is a word
+    that is one by itself: `contact` is not `contract`.
 
     >>> meant_by("wrads", ["wards", "age"]), meant_by("Patient ID", ["patient_id"]), meant_by("totl", ["total"])
     ('wards', 'patient_id', 'total')
@@ -118,6 +119,8 @@ def meant_by(name: str, known: Iterable[str]) -> str | None:
     (None, None, None)
     >>> meant_by("employer", ["employee"]), meant_by("county_code", ["country_code"]), meant_by("contrct", ["contract"])
     (None, None, 'contract')
+    >>> meant_by("Stage I", ["Stage II", "Stage III"]), meant_by("AAA", ["AA"]), meant_by("XXIV", ["XXVI"])
+    (None, None, None)
     """
     near = one_letter_apart(name, known)
     if len(near) != 1 or _NUMBER.findall(name) != _NUMBER.findall(near[0]):
@@ -165,7 +168,7 @@ def _is_slip(a: str, b: str) -> bool:
     """Whether two words that are one letter apart are most probably one word."""
     if a == b:
         return True
-    if a in _OWN and b in _OWN:
+    if (a in _OWN and b in _OWN) or (_ROMAN.fullmatch(a) and _ROMAN.fullmatch(b)):
         return False
     i = _first_difference(a, b)
     if not (a[i : i + 1] + b[i : i + 1]).isalpha():
@@ -176,4 +179,6 @@ def _is_slip(a: str, b: str) -> bool:
     short, long = sorted((a, b), key=len)
     if i == len(short) and long[-1] == "s":
         return len(short) > 2
-    return i > 0 and (long[i] == long[i - 1] or (len(long) > 4 and i < len(short)))
+    if i > 0 and long[i] == long[i - 1]:
+        return len(short) == 1 or len(set(short)) > 1  # not of grades: AAA and AA
+    return i > 0 and len(long) > 4 and i < len(short)

@@ -147,14 +147,14 @@ def test_a_question_with_backticks_is_translated(asked: hb.Session) -> None:
 @pytest.fixture(scope="module")
 def named_alike() -> Iterator[hb.Session]:
     columns = ("id", "income_2024", "state", "max_temp", "wards", "words", "region", "lefts", "note_a")
-    columns += ("employee_id", "contract_date", "country", "trial")
+    columns += ("employee_id", "contract_date", "country", "trial", "phase_ii", "rated_aa")
     table = hb.table(pa.table({name: [1] for name in columns}), unit="id", max_groups=1, max_rows=1)
     with hb.Session({"visits_2024": table, "other": table}, budget=hb.Budget(1), ledger=None) as session:
         yield session
 
 
 APART = ["income_2025", "stage", "min_temp", "w0rds", "wrds", "note_b", "legion", "cost"]
-APART += ["employer_id", "contact_date", "county", "trail"]
+APART += ["employer_id", "contact_date", "county", "trail", "phase_i", "rated_aaa"]
 
 
 @pytest.mark.parametrize("column", APART)
