@@ -74,7 +74,7 @@ CASES = {
     "a type of a column by another name": refused_by(
         "engines/fields.py:check_names", lambda: table(types={"kinds": "text"}), {}
     ),
-    "a unit by another name": refused_by("engines/fields.py:unit", lambda: table(unit="iid"), {}),
+    "a unit by another name": refused_by("engines/fields.py:unit", lambda: table(unit="i_d"), {}),
     "a unit of texts as numbers": refused_by(
         "engines/fields.py:_units_in_one", lambda: of_texts(types={"id": "number"}), {}, {}
     ),
