@@ -169,6 +169,12 @@ def test_a_yes_to_more_budget_whose_process_died_waits_again_or_is_its_grant(wor
             dying.setattr(people.wishes, "reopen", died)
         with pytest.raises(SystemExit) if step != "after its note" else nullcontext():
             act("sue", "decide", request=told["id"], yes=True, reason="x", passphrase=PHRASE)
+    if step == "before the grant":  # an end for the same reason is no grant
+        world.ledger.steward.revoke(SPACE, "analyst:ada", author="sue", reason="x")
+        assert not world.ledger.balance.limit(SPACE, "ada")
+        take_up(people, world.ledger, [SPACE])
+        assert act("ada", "my_requests")[0]["state"] == "open"
+        act("sue", "grant", account="analyst:ada", epsilon="2", reason="again", passphrase=PHRASE)
     for _ in range(2):
         take_up(people, world.ledger, [SPACE])
         made = step != "before the grant"

@@ -59,7 +59,7 @@ def take_up(people: People, ledger: Ledger, spaces: Iterable[str]) -> None:
 def _look_for_grant(people: People, ledger: Ledger, wish: Wish, *, by: str) -> None:
     """Let a request for more budget wait again, unless the ledger holds the grant that its yes was to make."""
     lines = ledger.balance.said_of(wish.what["space"], analyst_account(wish.person), after=int(wish.outcome or 0))
-    if any((one.author, one.reason) == (wish.steward, wish.reason) for one in lines):
+    if any((one.author, one.reason) == (wish.steward, wish.reason) and one.epsilon is not None for one in lines):
         people.wishes.became(wish.id, None)
     else:
         people.wishes.reopen(wish.id, by=by)
