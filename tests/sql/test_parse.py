@@ -158,6 +158,11 @@ REFUSED = [
     ("INSERT INTO visits VALUES (1)", "INSERT is not a question", "INSERT"),
     ("SET memory_limit = '1GB'", "SET is not a question", "SET"),
     ("SELECT * FROM visits", "rows of people", "*"),
+    (
+        "WITH w AS (SELECT * FROM visits), W AS (SELECT * FROM visits WHERE ward = 'a') SELECT COUNT(*) FROM w",
+        "WITH names two queries 'W'",
+        None,
+    ),
     ("SELECT age FROM visits", "every answer is an aggregate", "age"),
     ("SELECT * FROM visits LIMIT 5", "rows of people are never shown: every answer", "*"),
     ("SELECT age FROM visits ORDER BY age", "rows of people are never shown: every answer", "age"),

@@ -142,8 +142,11 @@ class Reader:
             raise self.refuse(f"WITH RECURSIVE is not supported.{hint}", clause, word="RECURSIVE", remedy=plain)
         names = dict(ctes)
         for cte in clause.expressions:
-            if not isinstance(cte.this, exp.Query):
-                raise self.refuse("WITH takes queries.", cte)
+            before = names.get(cte.alias.lower())
+            again = before is not None and before is not ctes.get(cte.alias.lower())
+            if again or not isinstance(cte.this, exp.Query):
+                what = f"names two queries {cte.alias!r}; rename one" if again else "takes queries"
+                raise self.refuse(f"WITH {what}.", cte)
             names[cte.alias.lower()] = Cte(cte.args["alias"], cte.this, dict(names))
         return names
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -111,14 +111,12 @@ def read_groups(rows: Rows, node: exp.Select) -> Groups:
         raise reader.refuse("WITH TOTALS is not supported; use ROLLUP.", group, remedy=Rewrite("ROLLUP"))
     plain = [t for t in terms if not isinstance(t, exp.Rollup | exp.Cube | exp.GroupingSets)]
     expanded = [_groupings(groups, t) for t in terms if isinstance(t, exp.Rollup | exp.Cube | exp.GroupingSets)]
-    fixed = _joined([groups.of(t) for t in plain])
-    sets: list[tuple[int, ...]] = []
-    for combination in itertools.product(*expanded):
-        one = tuple(sorted(dict.fromkeys((*fixed, *_joined(combination)))))
-        if one not in sets:
-            sets.append(one)
-    if len(sets) > MAX_SETS:
-        raise reader.refuse(f"{len(sets)} groupings in one question; at most {MAX_SETS} are answered.", group)
+    sets = [tuple(sorted(_joined([groups.of(t) for t in plain])))]
+    for more in expanded:
+        # One after the other: CUBE (a, a, ...) is of few groupings and of very many combinations.
+        sets = _distinct((one, other) for one in sets for other in more)
+        if len(sets) > MAX_SETS:
+            raise reader.refuse(f"{len(sets)} groupings in one question; at most {MAX_SETS} are answered.", group)
     if rows.kept is not None and not groups.all_of(rows.kept.place):
         raise reader.refuse(_LEFT_JOIN, group, remedy=Rewrite("GROUP BY"))
     groups.sets = tuple(sets)
@@ -143,8 +141,24 @@ def _groupings(groups: Groups, term: exp.Rollup | exp.Cube | exp.GroupingSets) -
         case exp.Rollup():
             return [_joined(parts[:i]) for i in range(len(parts), -1, -1)]
         case exp.Cube():
-            return [_joined(c) for n in range(len(parts), -1, -1) for c in itertools.combinations(parts, n)]
+            return _cube(parts)
     return parts
+
+
+def _cube(parts: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
+    """The unions of parts, those of more parts first; of so many that they are refused, only a few more than that."""
+    sets: list[tuple[int, ...]] = [()]
+    for part in parts:
+        sets = _distinct((one, other) for one in sets for other in ((), part))
+        if len(sets) > MAX_SETS:
+            return sets
+    held = {one: [i for i, part in enumerate(parts) if set(part) <= set(one)] for one in sets}
+    return sorted(sets, key=lambda one: (-len(held[one]), held[one]))
+
+
+def _distinct(pairs: Iterable[tuple[tuple[int, ...], tuple[int, ...]]]) -> list[tuple[int, ...]]:
+    """The union of each pair, once each."""
+    return list(dict.fromkeys(tuple(sorted({*one, *other})) for one, other in pairs))
 
 
 def _joined(parts: object) -> tuple[int, ...]:
