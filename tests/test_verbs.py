@@ -65,8 +65,8 @@ SHAPES = [
     ),
     (
         v.with_columns(tens=x.col("n") // 10).filter(x.col("tens") < 3).group_by("tens").agg(x.count("age")),
-        'SELECT "n" // 10 AS "tens", COUNT("age") AS "count_age" FROM "visits" WHERE ("n" // 10) < 3 '
-        'GROUP BY "n" // 10',
+        'SELECT FDIV("n", 10) AS "tens", COUNT("age") AS "count_age" FROM "visits" WHERE FDIV("n", 10) < 3 '
+        'GROUP BY FDIV("n", 10)',
     ),
     (
         v.group_by("ward").agg(x.count()).filter(x.col("count") > 5).order_by("count", descending=True).limit(3),
@@ -138,7 +138,9 @@ def _names(built: Any) -> list[str]:
 C = x.col
 TERMS = [
     (C("a") + 1 - C("b") * 2, '("a" + 1) - ("b" * 2)'),
-    (2 / C("a") // 3 % 5, '((2 / "a") // 3) % 5'),
+    (2 / C("a") // 3 % 5, 'FMOD(FDIV(2 / "a", 3), 5)'),
+    (7 // C("a") + 7 % -C("a"), 'FDIV(7, "a") + FMOD(7, -"a")'),
+    (x.remainder(x.quotient(C("a") + 1, C("b") - 1), 3), '(("a" + 1) // ("b" - 1)) % 3'),
     (1 - C("a"), '1 - "a"'),
     (-C("a") < -3.5, '(-"a") < (-3.5)'),
     ((C("a") >= 1) & ~(C("b") != "x") | C("c"), '(("a" >= 1) AND (NOT ("b" <> \'x\'))) OR "c"'),
@@ -271,6 +273,8 @@ SQL = [
     "SELECT AVG(CASE WHEN ok THEN 1 ELSE 0 END) AS share FROM visits",
     "SELECT ward, 100 * SUM(n) / COUNT(*) AS p FROM visits GROUP BY ward HAVING COUNT(DISTINCT id) > 1 ORDER BY 2",
     "SELECT n % 2 AS odd, -SUM(n) AS s FROM visits GROUP BY odd",
+    "SELECT FMOD(n, 2) AS odd, FDIV(SUM(n) + 1, 2) * 3 AS s FROM visits GROUP BY odd",
+    "SELECT COUNT(*) FROM visits WHERE fdiv(age - 1, n + 3) + (n + 1) // 2 = MOD(age, n - 1) AND fmod(7, 2) = 1",
     "SELECT COALESCE(ward, 'x') AS w, SUM(LEAST(GREATEST(age, 10), 50)) AS s FROM visits GROUP BY w",
     "SELECT COUNT(*) FROM visits WHERE ward IS NULL AND age BETWEEN 60.5 AND 70 AND ok IS NOT NULL",
     "SELECT COUNT(*) FROM visits WHERE LOWER(SUBSTR(ward, 1, 1)) || 'x' = 'ax'",

@@ -130,6 +130,7 @@ CONDITIONS = [
     "{a} IS NOT NULL AND {b} <> 'A'",
     "{a} / {a} > 0 OR {b} IS NULL",
     "{a} % 2 = 1",
+    "FMOD({a}, 2) = 1 OR FDIV({a}, 3) < -1",
     "{b} IN ('A', 'm', 'north')",
     "NOT ({b} LIKE '%a%')",
     "CASE WHEN {a} < 0 THEN {b} = 'A' ELSE {a} * {a} > 10 END",
@@ -142,6 +143,8 @@ NUMBERS = [
     "{a} + 1",
     "LEAST({a}, 9)",
     "{a} / 7",
+    "{a} // 7 + {a} % 7",
+    "FMOD({a}, 7)",
     "ABS({a})",
     "ROUND({a} / 3, 1)",
     "COALESCE({a}, 2)",
@@ -206,7 +209,7 @@ def relations(draw: Any, depth: int = 3, releases: bool = False) -> str:
     if form == 5:
         return f"SELECT * FROM ({one}) r QUALIFY {_of(draw(pick(WINDOWS)), 'r')} <= {draw(st.integers(1, 3))}"
     if form == 6:
-        return f"SELECT DISTINCT id, {draw(pick(['a', '1 AS a', 'a % 2 AS a']))}, b FROM ({one}) r"
+        return f"SELECT DISTINCT id, {draw(pick(['a', '1 AS a', 'a % 2 AS a', 'FMOD(a, 2) AS a']))}, b FROM ({one}) r"
     if form == 7:
         how = draw(pick(["JOIN", "LEFT JOIN", "SEMI JOIN", "ANTI JOIN"]))
         region = "b" if how.split()[0] in ("SEMI", "ANTI") else "w.region AS b"

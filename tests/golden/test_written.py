@@ -184,6 +184,10 @@ EDGES += [
     "-(-i)",
     "-i + x",
 ]
+EDGES += [
+    f"{f}({a})" for f in ("FDIV", "FMOD") for a in ("x, x", "x, i", "i, x", "i, i", "x, 0", "x, 1e-91", "x, NULL")
+]
+EDGES += ["FMOD(FMOD(x, x), x)", "FDIV(FDIV(x, x), x)", "FDIV(i, 3) * i"]
 EDGES += ["(x + 1) * (x + 1) * (x + 1)", "(i + 1) * x", "(i // 3) * i", "FLOOR(x) * FLOOR(x) * FLOOR(x) * FLOOR(x)"]
 EDGES += [
     f"{f}({inner})" for f in ("ROUND", "SIGN", "EXP", "ABS") for inner in ("x * x", "x * x * x", "i", "1e91", "x / x")
@@ -238,7 +242,7 @@ def nets() -> Iterator[str]:
 def reaches() -> Iterator[str]:
     """The magnitudes that an engine's arithmetic is known to stay in."""
     some = [(-SAFE, SAFE), (0, 64), (-1, 0), (-60, 11), (3, 9), (-950, -900), (900, 1024)]
-    for op, a, b in itertools.product(("+", "-", "*", "/", "//", "%"), some, some):
+    for op, a, b in itertools.product(("+", "-", "*", "/", "//", "%", "DIV", "MOD"), some, some):
         yield f"{a} {op} {b}\n    {_reach_of(op, a, b)}"
     for name, of in itertools.product(("ABS", "SQRT", "FLOOR", "CEIL", "SIGN", "EXP", "LN", "LOG10", "ROUND"), some):
         yield f"{name} of {of}\n    {_reach_of_function(name, of)}"

@@ -79,7 +79,7 @@ SMALL = st.sampled_from([0, 1, 2, -1, 1_000_000, -1_000_000])
 numbers: st.SearchStrategy[Expression] = st.recursive(
     st.sampled_from([X, WHOLE, Literal(0), Literal(-3), Literal(Fraction(1, 10)), Literal(2**63 - 1), Literal(None)]),
     lambda inner: st.one_of(
-        st.builds(Arithmetic, st.sampled_from(["+", "-", "*", "/", "//", "%"]), inner, inner),
+        st.builds(Arithmetic, st.sampled_from(["+", "-", "*", "/", "//", "%", "DIV", "MOD"]), inner, inner),
         st.builds(Negate, inner),
         st.builds(lambda a, b: Case((Compare("<", a, b),), (a,), b), inner, inner),
         st.builds(lambda f, x: Call(f, (x,)), st.sampled_from(FLOAT_CALLS), inner),
@@ -204,6 +204,10 @@ def test_arithmetic_follows_its_rules() -> None:
     assert value("%", 5, 0) is None
     assert value("//", -7, 2) == -4
     assert value("%", -7, 2) == 1
+    assert value("MOD", 5, 0) is None
+    assert value("DIV", -7, 2) == -3
+    assert value("MOD", -7, 2) == -1
+    assert value("DIV", -(2**63), -1) == 2**63
     assert value("*", 10**300, Fraction(10**300)) is None
     assert value("/", 1, 4) == 0.25
 

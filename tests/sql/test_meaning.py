@@ -42,7 +42,9 @@ TABLE = pa.table(
     }
 )
 NUMBERS = [
-    "x + n", "x - n", "x * n", "x / n", "n / 4", "n // 3", "n % 3", "x % 2", "x // 2", "-x", "-n", "n - -n",
+    "x + n", "x - n", "x * n", "x / n", "n / 4", "n // 3", "n % 3", "x % 2", "x // 2", "MOD(n, -3)",
+    "n // -3", "x % n", "n // 0", "n % 0", "FDIV(n, 3)", "FMOD(n, 3)", "FMOD(x, 2)", "fdiv(x, -2)", "FMOD(n, 0)",
+    "-x", "-n", "n - -n",
     "2 * n + 1",
     "ABS(x)", "ABS(n)", "SIGN(x)", "SIGN(n)", "FLOOR(x)", "CEIL(x)", "FLOOR(n)", "ROUND(x)", "ROUND(x / 3, 1)",
     "ROUND(x / 3, 2)", "ROUND(n * 1.0, 0)", "SQRT(ABS(x))", "EXP(x / 10)", "LN(ABS(x) + 1)", "LOG10(ABS(n) + 1)",
@@ -61,15 +63,13 @@ NUMBERS = [
     "LENGTH(CONCAT(s, n))", "IFNULL(n, -1)", "IFF(ok, n, 0)",
 ]  # fmt: skip
 PLAIN = {
-    "n // 3": "floor(n / 3)",
     "DATEDIFF(month, d, m)": "DATEDIFF('month', d, m)",
     "POWER(x, 2.5)": "CASE WHEN x >= 0 THEN pow(x, 2.5) END",
     "IFF(ok, n, 0)": "IF(ok, n, 0)",
-    "n % 3": "((n % 3) + 3) % 3",
-    "x % 2": "x - 2 * floor(x / 2)",
-    "x // 2": "floor(x / 2)",
+    "x // 2": "trunc(x / 2)",
+    **{text: f"TRY({text})" for text in ("x % n", "n // 0", "n % 0")},
 }
-"""Quotients are rounded down, and remainders have the sign of the divisor."""
+"""DuckDB's own `//` of doubles keeps the fraction."""
 TEXTS = [
     "s", "s || u", "s || n", "d || s", "ok || s",
     "s || '-' || u", "UPPER(s)", "LOWER(s)", "TRIM(s)", "LTRIM(s)", "RTRIM(s)", "REVERSE(s)",

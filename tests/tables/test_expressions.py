@@ -34,7 +34,7 @@ DECLARED = {"a": between(-3, 5), "b": one_of(0.5, 2, None)}
 numbers: st.SearchStrategy[Expression] = st.recursive(
     st.sampled_from([A, B, Literal(2), Literal(Fraction(-1, 2)), Literal(0)]),
     lambda inner: st.one_of(
-        st.builds(Arithmetic, st.sampled_from(["+", "-", "*", "/", "//", "%"]), inner, inner),
+        st.builds(Arithmetic, st.sampled_from(["+", "-", "*", "/", "//", "%", "DIV", "MOD"]), inner, inner),
         st.builds(Negate, inner),
         st.builds(lambda c, x, y: Case((Compare("<", c, Literal(1)),), (x,), y), inner, inner, inner),
         st.builds(lambda f, x: Call(f, (x,)), st.sampled_from(["ABS", "SIGN", "FLOOR", "CEIL", "CAST_INTEGER"]), inner),
@@ -77,7 +77,7 @@ def value(node: Expression, row: dict[str, Fraction]) -> Fraction | None:
             }[name]()
         case Arithmetic(op=op, left=left, right=right):
             x, y = value(left, row), value(right, row)
-            if x is None or y is None or (op in ("/", "//", "%") and y == 0):
+            if x is None or y is None or (op in ("/", "//", "%", "DIV", "MOD") and y == 0):
                 return None
             return {
                 "+": lambda: x + y,
@@ -86,6 +86,8 @@ def value(node: Expression, row: dict[str, Fraction]) -> Fraction | None:
                 "/": lambda: x / y,
                 "//": lambda: Fraction(x // y),
                 "%": lambda: x - y * (x // y),
+                "DIV": lambda: Fraction(math.trunc(x / y)),
+                "MOD": lambda: x - y * math.trunc(x / y),
             }[op]()
     raise AssertionError(node)
 
@@ -107,6 +109,11 @@ def test_what_is_not_bounded_has_no_end() -> None:
     c = Column("c", Kind.NUMBER)
     assert span(Arithmetic("+", A, c), DECLARED) == (None, None)
     assert span(Arithmetic("/", B, A), DECLARED) == (None, None)
+    assert span(Arithmetic("MOD", A, c), DECLARED) == (-3, 5)
+    assert span(Arithmetic("MOD", c, A), DECLARED) == (-5, 5)
+    assert span(Arithmetic("MOD", A, Literal(3)), DECLARED) == (-2, 2)
+    assert span(Arithmetic("MOD", Call("ABS", (c,)), Literal(-3)), DECLARED) == (0, 3)
+    assert span(Arithmetic("DIV", A, Literal(2)), DECLARED) == (-1, 2)
     assert span(Literal(None), {}) is None
     assert span(Call("ABS", (c,)), {}) == (0, None)
     assert span(Call("LEAST", (Call("GREATEST", (c, Literal(-2))), Literal(7))), {}) == (-2, 7)

@@ -47,7 +47,7 @@ __all__ = [
 ]
 
 Value: TypeAlias = bool | int | Fraction | str | dt.date | dt.datetime | None
-ArithmeticOp: TypeAlias = OneWord["+", "-", "*", "/", "//", "%"]
+ArithmeticOp: TypeAlias = OneWord["+", "-", "*", "/", "//", "%", "DIV", "MOD"]
 CompareOp: TypeAlias = OneWord["=", "<>", "<", "<=", ">", ">="]
 
 
@@ -102,7 +102,12 @@ class Literal:
 
 @dataclass(frozen=True)
 class Arithmetic:
-    """`left op right` in 64-bit floating point; `//` rounds toward minus infinity, `%` has the sign of the divisor."""
+    """`left op right` in 64-bit floating point.
+
+    The whole quotient of -7 and 2 is -3 in SQL, whose `//` is DIV here, and -4 in Python, whose `//` rounds down. The
+    remainder is what is missing: of SQL's `%`, MOD here, it is -1, with the sign of the left side; of Python's `%` it
+    is 1, with the sign of the right side.
+    """
 
     op: ArithmeticOp
     left: Expression

@@ -149,7 +149,7 @@ def _step(node: Expression) -> Fraction | None:
     match node:
         case Call(name="ROUND", arguments=(_, Literal(value=int() as places))):
             return Fraction(10) ** -max(-15, min(places, 15))
-        case Call(name="ROUND", arguments=(_,)) | Arithmetic(op="//"):
+        case Call(name="ROUND", arguments=(_,)) | Arithmetic(op="//" | "DIV"):
             return Fraction(1)
     return Fraction(1) if node.kind in NUMERIC and whole(node) else None
 

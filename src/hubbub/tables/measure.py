@@ -494,7 +494,7 @@ def _endless(node: Expression, declared: Mapping[str, Declaration]) -> tuple[str
         case Call(name="LN" | "LOG10" as name, arguments=(x,)) if _reaches_zero(x, declared):
             fitting = Rewrite(f"{name}(GREATEST({_called(x)}, 1))")
             return f"{name} falls without end where {_called(x)} comes to 0.", fitting
-        case Arithmetic(op="/" | "//", right=x) if _reaches_zero(x, declared):
+        case Arithmetic(op="/" | "//" | "DIV", right=x) if _reaches_zero(x, declared):
             return f"it divides by {_called(x)}, which may be 0.", Rewrite(f"GREATEST({_called(x)}, 1)")
     return None
 

@@ -130,6 +130,8 @@ def _span(node: Expression, declared: Mapping[str, Declaration]) -> Range | None
             return None if inner is None else (_minus(inner[1]), _minus(inner[0]))
         case Arithmetic(op=op, left=left, right=right):
             a, b = span(left, declared), span(right, declared)
+            if a is not None and b is not None and op == "MOD":
+                return _remainder(a, b, 1 if whole(left) and whole(right) else 0)
             return None if a is None or b is None else _combine(op, a, b)
         case Case():
             return _of_case(node, declared)
@@ -312,9 +314,17 @@ def _combine(op: ArithmeticOp, a: Range, b: Range) -> Range:
     pairs = [(x, y) for x in (a[0], a[1]) for y in (b[0], b[1])]
     ends = [x * y if op == "*" else x / y for x, y in pairs]
     ends += [e for x, y in pairs if (e := _in_doubles(op, x, y)) is not None]
-    if op == "//":
-        ends = [Fraction(math.floor(e)) for e in ends]
+    if op in ("//", "DIV"):
+        ends = [Fraction(math.floor(e) if op == "//" else math.trunc(e)) for e in ends]
     return min(ends), max(ends)
+
+
+def _remainder(a: Range, b: Range, grain: int) -> Range:
+    """Of a quotient that is cut off: no larger than what is divided, with its sign, and smaller than the divisor."""
+    most = None if b[0] is None or b[1] is None else max(0, max(-b[0], b[1]) - grain)
+    down, up = None if a[0] is None else max(0, -a[0]), None if a[1] is None else max(0, a[1])
+    low, high = (min((Fraction(e) for e in (end, most) if e is not None), default=None) for end in (down, up))
+    return _minus(low), high
 
 
 def _in_doubles(op: ArithmeticOp, x: Fraction, y: Fraction) -> Fraction | None:

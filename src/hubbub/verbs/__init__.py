@@ -35,6 +35,8 @@ FUNCTIONS = (
     "when",
     "coalesce",
     "nullif",
+    "quotient",
+    "remainder",
     "least",
     "greatest",
     "concat",

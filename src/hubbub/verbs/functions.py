@@ -17,7 +17,7 @@ from hubbub.arguments import a_fraction
 from hubbub.errors import ParameterError
 from hubbub.keywords import named
 from hubbub.tables.aggregates import FUNCTIONS, Function
-from hubbub.verbs.terms import Term, call, column, constant, constant_or_term, quoted
+from hubbub.verbs.terms import Term, call, column, constant, constant_or_term, operand, quoted
 
 __all__ = [
     "THE_UNIT",
@@ -43,7 +43,9 @@ __all__ = [
     "n_distinct",
     "nullif",
     "quantile",
+    "quotient",
     "rank",
+    "remainder",
     "row_number",
     "std",
     "sum",
@@ -127,6 +129,22 @@ def coalesce(*values: object) -> Term:
 def nullif(value: object, other: object) -> Term:
     """The value, or NULL where it equals the other."""
     return Term(call("NULLIF", column(value), column(other)))
+
+
+@named
+def quotient(value: object, divisor: object) -> Term:
+    """SQL's `//`, cut off toward 0: -3 of -7 and 2, where Python's `//` rounds down to -4."""
+    return Term(exp.IntDiv(this=operand(_side(value)), expression=operand(_side(divisor))))
+
+
+@named
+def remainder(value: object, divisor: object) -> Term:
+    """SQL's `%`, with the sign of the value: -1 of -7 and 2, where Python's `%` is 1."""
+    return Term(exp.Mod(this=operand(_side(value)), expression=operand(_side(divisor))))
+
+
+def _side(value: object) -> Term:
+    return Term(column(value))
 
 
 @named

@@ -19,8 +19,6 @@ _OPERATORS: Final[dict[type[exp.Expr], str]] = {
     exp.Sub: "-",
     exp.Mul: "*",
     exp.Div: "/",
-    exp.IntDiv: "//",
-    exp.Mod: "%",
     exp.And: "&",
     exp.Or: "|",
     exp.EQ: "==",
@@ -30,6 +28,10 @@ _OPERATORS: Final[dict[type[exp.Expr], str]] = {
     exp.GT: ">",
     exp.GTE: ">=",
 }
+_CALLED_OPERATORS: Final = {"FDIV": "//", "FMOD": "%"}
+"""Python's operators that are functions in SQL: they round down."""
+_SQL_OPERATORS: Final[dict[type[exp.Expr], str]] = {exp.IntDiv: "hb.quotient", exp.Mod: "hb.remainder"}
+"""SQL's operators that are functions in Python: they cut off."""
 _METHODS: Final = {
     **{word: word.lower() for word in ("ABS", "SIGN", "FLOOR", "CEIL", "ROUND", "SQRT", "EXP", "LOG10", "LOWER")},
     **{word: word.lower() for word in ("UPPER", "REVERSE", "LENGTH", "SUBSTR", "LEFT", "RIGHT", "REPLACE")},
@@ -104,10 +106,13 @@ class _Terms:
         kind = type(node)
         if _constant(node):
             return _constant_text(node)
-        if kind in _OPERATORS:
-            both = _constant(node.this) and _constant(node.expression)
-            left = self.on(node.this) if both else self.beside(node.this)
-            return f"{left} {_OPERATORS[kind]} {self.beside(node.expression)}"
+        sign = _operator(node)
+        if sign is not None:
+            one, other = _sides(node)
+            left = self.on(one) if _constant(one) and _constant(other) else self.beside(one)
+            return f"{left} {sign} {self.beside(other)}"
+        if kind in _SQL_OPERATORS:
+            return f"{_SQL_OPERATORS[kind]}({self.arguments([node.this, node.expression])})"
         if kind in _BARE:
             return f"hb.{_BARE[kind]}()"
         if kind in _AGGREGATES:
@@ -245,10 +250,22 @@ def _window(node: exp.Window, on: Query, argument: Query) -> str:
     return f"{on(node.this)}.over({', '.join([*partition, *by, *(['descending=True'] if True in down else [])])})"
 
 
+def _operator(node: exp.Expr) -> str | None:
+    """Python's sign for it, between its two sides."""
+    if isinstance(node, exp.Anonymous) and len(node.expressions) == 2:
+        return _CALLED_OPERATORS.get(str(node.this).upper())
+    return _OPERATORS.get(type(node))
+
+
+def _sides(node: exp.Expr) -> tuple[exp.Expr, exp.Expr]:
+    one, other = node.expressions if isinstance(node, exp.Anonymous) else (node.this, node.expression)
+    return one, other
+
+
 def _operation(node: exp.Expr) -> bool:
     """Whether its text is a Python operation, which needs parentheses beside others."""
     return (
-        type(node) in _OPERATORS
+        _operator(node) is not None
         or isinstance(node, exp.Not | exp.Neg)
         or (isinstance(node, exp.Is) and not isinstance(node.expression, exp.Null))
     )

@@ -121,6 +121,16 @@ def _binary(kind: type[exp.Expr], *, turned: bool = False) -> Callable[[Any, obj
     return operate
 
 
+def _called(word: str, *, turned: bool = False) -> Callable[[Any, object], Term]:
+    """An operator that is a function in SQL, whose own `//` and `%` cut off where Python's round down."""
+
+    def operate(self: Term, other: object) -> Term:
+        sides = (constant_or_term(other), self.node) if turned else (self.node, constant_or_term(other))
+        return Term(call(word, *sides))
+
+    return operate
+
+
 def _part(word: str) -> Callable[[Any], Term]:
     def extract(self: Term) -> Term:
         return Term(exp.Extract(this=exp.var(word), expression=operand(self)))
@@ -187,8 +197,8 @@ class Term:
     __sub__, __rsub__ = _binary(exp.Sub), _binary(exp.Sub, turned=True)
     __mul__, __rmul__ = _binary(exp.Mul), _binary(exp.Mul, turned=True)
     __truediv__, __rtruediv__ = _binary(exp.Div), _binary(exp.Div, turned=True)
-    __floordiv__, __rfloordiv__ = _binary(exp.IntDiv), _binary(exp.IntDiv, turned=True)
-    __mod__, __rmod__ = _binary(exp.Mod), _binary(exp.Mod, turned=True)
+    __floordiv__, __rfloordiv__ = _called("FDIV"), _called("FDIV", turned=True)
+    __mod__, __rmod__ = _called("FMOD"), _called("FMOD", turned=True)
     __and__, __rand__ = _binary(exp.And), _binary(exp.And, turned=True)
     __or__, __ror__ = _binary(exp.Or), _binary(exp.Or, turned=True)
     __lt__, __le__ = _binary(exp.LT), _binary(exp.LTE)

@@ -101,8 +101,8 @@ class DuckDB(Dialect):
         return f"(CASE WHEN isfinite({sql}) AND {sql} <> 0 THEN {sql} END)"
 
     @override
-    def floor(self, sql: str) -> str:
-        return f"floor({sql})"
+    def floor(self, sql: str, *, toward_zero: bool = False) -> str:
+        return f"{'trunc' if toward_zero else 'floor'}({sql})"
 
     @override
     def not_nan(self, sql: str) -> str:

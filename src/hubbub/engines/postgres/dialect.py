@@ -316,8 +316,8 @@ class Postgres(Dialect):
         return f"CAST({sql} AS {self.types[Kind.NUMBER]})"
 
     @override
-    def floor(self, sql: str) -> str:
-        return f"floor({sql})"
+    def floor(self, sql: str, *, toward_zero: bool = False) -> str:
+        return f"{'trunc' if toward_zero else 'floor'}({sql})"
 
     @override
     def row_number(self) -> str:

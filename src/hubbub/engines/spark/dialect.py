@@ -92,8 +92,8 @@ class Spark(Dialect):
         return f"(CASE WHEN abs({sql}) < double('Infinity') AND {sql} <> 0 THEN {sql} END)"
 
     @override
-    def floor(self, sql: str) -> str:
-        return _floor(sql)
+    def floor(self, sql: str, *, toward_zero: bool = False) -> str:
+        return _whole(sql, f"try_cast({sql} AS BIGINT)" if toward_zero else f"floor({sql})")
 
     @override
     def unit_double(self, sql: str) -> str:
@@ -333,13 +333,9 @@ def _literal(value: str) -> str:
     return "''" if not parts else parts[0] if len(parts) == 1 else f"concat({', '.join(parts)})"
 
 
-def _floor(x: str) -> str:
-    """Spark's own gives a whole number of 64 bits; from 2^52 on every double is whole."""
-    return f"(CASE WHEN abs({x}) < 4503599627370496D THEN try_cast(floor({x}) AS DOUBLE) ELSE {x} END)"
-
-
-def _ceil(x: str) -> str:
-    return f"(CASE WHEN abs({x}) < 4503599627370496D THEN try_cast(ceil({x}) AS DOUBLE) ELSE {x} END)"
+def _whole(x: str, part: str) -> str:
+    """What is made of a double as a whole number of 64 bits; from 2^52 on every double is whole."""
+    return f"(CASE WHEN abs({x}) < 4503599627370496D THEN try_cast({part} AS DOUBLE) ELSE {x} END)"
 
 
 def _escaped(c: str) -> str:
@@ -524,8 +520,8 @@ _AS_DUCKDB: Final = (
 _FUNCTIONS: Final[dict[str, Callable[[list[str]], str]]] = {
     **{name: WRITE[name] for name in _AS_DUCKDB},
     "SIGN": lambda a: f"signum({a[0]})",
-    "FLOOR": lambda a: _floor(a[0]),
-    "CEIL": lambda a: _ceil(a[0]),
+    "FLOOR": lambda a: _whole(a[0], f"floor({a[0]})"),
+    "CEIL": lambda a: _whole(a[0], f"ceil({a[0]})"),
     "ROUND": _round,
     "LN": lambda a: f"(CASE WHEN {a[0]} > 0 THEN ln({a[0]}) END)",
     "LOG10": lambda a: f"(CASE WHEN {a[0]} > 0 THEN log10({a[0]}) END)",

@@ -58,9 +58,10 @@ _ARITHMETIC: dict[type[exp.Expr], ArithmeticOp] = {
     exp.Sub: "-",
     exp.Mul: "*",
     exp.Div: "/",
-    exp.IntDiv: "//",
-    exp.Mod: "%",
+    exp.IntDiv: "DIV",
+    exp.Mod: "MOD",
 }
+_SIGNS = {"DIV": "//", "MOD": "%"}
 _COMPARE: dict[type[exp.Expr], CompareOp] = {
     exp.EQ: "=",
     exp.NEQ: "<>",
@@ -220,7 +221,7 @@ class ExpressionReader:
             raise self._unsupported(node)
         self.only_known_arguments(node)
         if type(node) in _ARITHMETIC:
-            return self._arithmetic(_ARITHMETIC[type(node)], node)
+            return self.arithmetic(_ARITHMETIC[type(node)], node)
         if type(node) in _COMPARE:
             return self._compare(_COMPARE[type(node)], node)
         match node:
@@ -280,7 +281,7 @@ class ExpressionReader:
             remedy=named or called_otherwise(self.text, called[0], ways(*called)),
         )
 
-    def _arithmetic(self, op: ArithmeticOp, node: exp.Expr) -> Expression:
+    def arithmetic(self, op: ArithmeticOp, node: exp.Expr) -> Expression:
         if isinstance(node.this, exp.Interval) and op == "+":
             node = exp.Add(this=node.expression, expression=node.this)
         if isinstance(node.expression, exp.Interval):
@@ -300,7 +301,7 @@ class ExpressionReader:
             )
         for side, place in ((left, node.this), (right, node.expression)):
             if side.kind not in NUMERIC and side.kind is not Kind.NULL:
-                says, way = wrong_kind(f"'{op}' needs a number", side.kind, NUMERIC)
+                says, way = wrong_kind(f"'{_SIGNS.get(op, op)}' needs a number", side.kind, NUMERIC)
                 raise self.refuse(says, place, remedy=way)
         return Arithmetic(op, left, right)
 

@@ -20,6 +20,7 @@ from hubbub.sql.bind.zoned import compared_with_moment, is_moment, zoned, zoned_
 from hubbub.sql.text.functions import MOVES
 from hubbub.tables.expressions import (
     Arithmetic,
+    ArithmeticOp,
     Call,
     Case,
     Compare,
@@ -48,6 +49,7 @@ _LARGEST_BASE: Final = 10**6
 
 _WRITTEN_ALIKE: Final = frozenset({Kind.INTEGER, Kind.BOOLEAN, Kind.DATE, Kind.TIMESTAMP})
 _ANONYMOUS: Final = frozenset({"IFF", "DATEADD"})
+_ROUNDED_DOWN: Final[dict[str, ArithmeticOp]] = {"FDIV": "//", "FMOD": "%"}
 
 
 def rewritten(reader: ExpressionReader, node: exp.Expr) -> Expression | None:
@@ -89,6 +91,9 @@ def rewritten(reader: ExpressionReader, node: exp.Expr) -> Expression | None:
             return moved(reader, reader.read(node.this), interval_of(reader, node.expression), sign, node)
         case exp.Anonymous(this=str() as name) if name.upper() == "DATE_FORMAT" and len(node.expressions) == 2:
             return formatted_as_mysql(reader, *node.expressions)
+        case exp.Anonymous(this=str() as name) if name.upper() in _ROUNDED_DOWN and len(node.expressions) == 2:
+            sides = exp.Div(this=node.expressions[0], expression=node.expressions[1])
+            return reader.arithmetic(_ROUNDED_DOWN[name.upper()], sides)
         case exp.Anonymous(this=str() as name) if name.upper() in _ANONYMOUS and len(node.expressions) == 3:
             if name.upper() == "IFF":
                 condition, yes, no = node.expressions

@@ -210,8 +210,8 @@ class Dialect(ABC):
         """A finite double other than 0, or NULL."""
 
     @abstractmethod
-    def floor(self, sql: str) -> str:
-        """The largest whole number that is no larger."""
+    def floor(self, sql: str, *, toward_zero: bool = False) -> str:
+        """The largest whole number that is no larger, or a double without its fraction."""
 
     @abstractmethod
     def not_nan(self, sql: str) -> str:

@@ -156,8 +156,8 @@ class _Expressions:
                 quotient = self._tried(node, f"({a} / {b})")
                 if op == "/":
                     return quotient
-                whole_quotient = d.floor(quotient)
-                return whole_quotient if op == "//" else self._tried(node, f"({a} - {b} * {whole_quotient})")
+                whole_quotient = d.floor(quotient, toward_zero=op in ("DIV", "MOD"))
+                return whole_quotient if op in ("//", "DIV") else self._tried(node, f"({a} - {b} * {whole_quotient})")
             case Call(name="SIGN" | "EXP", arguments=(first, *_)):
                 # Of what is not finite they have a finite value.
                 return self._function(node, [d.finite(self._operand(first))])
@@ -351,7 +351,7 @@ def _reach_of(op: str, a: _Reach, b: _Reach) -> _Reach:
     """Of a result and of what is computed on the way, from the operands.
 
     The difference of two doubles is 0 or no smaller than the last place of one. A quotient of any size may be rounded
-    down to 0 or -1, and a remainder is a - b floor(a / b).
+    down to 0 or -1, and a remainder is a - b floor(a / b), or cut off to 0.
     """
     match op:
         case "+" | "-":
@@ -360,7 +360,7 @@ def _reach_of(op: str, a: _Reach, b: _Reach) -> _Reach:
             return a[0] + b[0] - 1, a[1] + b[1] + 1
         case "/":
             return a[0] - b[1] - 1, a[1] - b[0] + 1
-        case "//":
+        case "//" | "DIV":
             return min(0, a[0] - b[1] - 1), max(0, a[1] - b[0]) + 1
     quotient = max(0, a[1] - b[0]) + 1
     return min(a[0] - b[1], a[0] - 53, b[0] - 53) - 1, max(a[1], quotient, b[1] + quotient) + 2
