@@ -126,6 +126,15 @@ def test_what_is_no_base_table_of_sqlite_is_refused(tmp_path: Path, inner: str, 
         session(declared(database(tmp_path / "v.sqlite"), table=inner, columns={}))
 
 
+def test_a_trigger_of_the_name_of_its_table_hides_no_table(tmp_path: Path) -> None:
+    path = database(tmp_path / "v.db")
+    with sqlite3.connect(path) as con:
+        con.execute("CREATE TRIGGER visits AFTER INSERT ON visits BEGIN SELECT 1; END")
+    con.close()
+    with session(declared(path)) as asked:
+        assert asked.sql("SELECT COUNT(*) AS n FROM v", epsilon=10_000).rows() == [(40,)]
+
+
 def test_a_trusted_view_of_sqlite_is_read(tmp_path: Path) -> None:
     with session(declared(database(tmp_path / "v.sqlite"), table="shown", trusted_view=True)) as asked:
         assert asked.sql("SELECT COUNT(*) AS n FROM v", epsilon=1000).rows() == [(40,)]

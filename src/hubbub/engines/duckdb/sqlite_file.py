@@ -40,7 +40,8 @@ def sqlite_columns(
     problem = None
     try:
         with _opened(path) as con:
-            tables = dict(con.execute("SELECT name, type || ' ' || coalesce(sql, '') FROM sqlite_schema").fetchall())
+            named = "SELECT name, type || ' ' || coalesce(sql, '') FROM sqlite_schema WHERE type IN ('table', 'view')"
+            tables = dict(con.execute(named).fetchall())
             columns = con.execute("SELECT name, type, hidden FROM pragma_table_xinfo(?)", [inner]).fetchall()
     except (sqlite3.Error, OSError):
         problem = "it cannot be opened as a SQLite file, or another program holds it"
