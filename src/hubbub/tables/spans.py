@@ -321,9 +321,10 @@ def _combine(op: ArithmeticOp, a: Range, b: Range) -> Range:
 
 def _remainder(a: Range, b: Range, grain: int) -> Range:
     """Of a quotient that is cut off: no larger than what is divided, with its sign, and smaller than the divisor."""
-    most = None if b[0] is None or b[1] is None else max(0, max(-b[0], b[1]) - grain)
-    down, up = None if a[0] is None else max(0, -a[0]), None if a[1] is None else max(0, a[1])
-    low, high = (min((Fraction(e) for e in (end, most) if e is not None), default=None) for end in (down, up))
+    none = Fraction(0)
+    most = None if b[0] is None or b[1] is None else max(none, max(-b[0], b[1]) - grain)
+    down, up = None if a[0] is None else max(none, -a[0]), None if a[1] is None else max(none, a[1])
+    low, high = (end if most is None else most if end is None else min(end, most) for end in (down, up))
     return _minus(low), high
 
 
