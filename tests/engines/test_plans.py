@@ -29,6 +29,10 @@ from sql.test_dialects import compiled
 
 UNSEEN = "unused_columns,common_aggregate,partial_aggregate_pushdown"
 """Optimisers after which DuckDB 2.0.0 cannot write some plans as JSON. They move columns and aggregates, no casts."""
+SHOWN = ",".join(o for o in LEFT_OUT.split(",") if o != "statistics_propagation") + f",{UNSEEN}"
+"""What is off where plans are written: without this one DuckDB 2.0.0 runs all plans, and cannot write some. With it a
+plan has casts and rewritings beside those that are run: those to narrower types below.
+"""
 
 WHOLE = ("TINYINT", "UTINYINT", "SMALLINT", "USMALLINT", "INTEGER", "UINTEGER", "BIGINT", "UBIGINT", "HUGEINT")
 WIDER = {
@@ -43,7 +47,7 @@ TOTAL |= {(a, "VARCHAR") for a in ("VARCHAR", "ENUM", "UUID")} | {("BOOLEAN", "T
 
 COMPARISONS = {"=", "<>", "!=", "<", "<=", ">", ">="}
 ANY = {"hash", "least", "greatest", "constant_or_null", *COMPARISONS}
-OF_DOUBLES = {"+", "-", "*", "/", "floor", "ceil", "round_even", "isfinite", "isnan", "sign", "abs"}
+OF_DOUBLES = {"+", "-", "*", "/", "floor", "ceil", "trunc", "round_even", "isfinite", "isnan", "sign", "abs"}
 OF_TEXTS = {"length", "strlen", "starts_with", "ends_with", "contains", "suffix", "prefix", "^@"}
 AGGREGATES = {"count", "count_star", "min", "max", "bool_and", "bool_or", "first", "any_value", "arg_min", "median"}
 SUMMED = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "DECIMAL"}
@@ -118,7 +122,7 @@ def _cast(node: Any, of: str, sql: str, *, optimized: bool) -> Iterator[str]:
 
 def found_in(con: duckdb.DuckDBPyConnection, sql: str) -> set[str]:
     """The faults of the bound plan, and of the optimised one."""
-    con.execute(f"SET disabled_optimizers = '{LEFT_OUT},{UNSEEN}'")
+    con.execute(f"SET disabled_optimizers = '{SHOWN}'")
     found: set[str] = set()
     for optimized in (False, True):
         for plan in plans(con, sql, optimized=optimized):
@@ -174,7 +178,7 @@ def of_questions(asked: Any, count: int, dialect: Dialect = DUCKDB) -> tuple[dic
     con, desk = asked
     found: dict[str, set[str]] = {}
     bound = optimised = 0
-    con.execute(f"SET disabled_optimizers = '{LEFT_OUT},{UNSEEN}'")
+    con.execute(f"SET disabled_optimizers = '{SHOWN}'")
     for question in questions(count, seed=3):
         for sql, public in texts(desk, question, dialect):
             for place, table in public.items():

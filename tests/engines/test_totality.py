@@ -55,7 +55,8 @@ def test_a_date_made_of_a_text_lies_in_the_years_1_to_9999() -> None:
 
 def test_the_engine_takes_no_part_out_of_a_try() -> None:
     with engine("p", person(True)) as (duck, _):
-        assert duck._con.execute("SELECT current_setting('disabled_optimizers')").fetchall() == [(LEFT_OUT,)]
+        ((off,),) = duck._con.execute("SELECT current_setting('disabled_optimizers')").fetchall()
+        assert sorted(off.split(",")) == sorted(LEFT_OUT.split(","))
 
 
 @pytest.mark.parametrize("left_out", ["", LEFT_OUT])
