@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from engines.corpus import bound, far_rows, rows
 from hubbub.engines.duckdb.dialect import DUCKDB, DuckDB
-from hubbub.engines.duckdb.engine import LEFT_OUT
+from hubbub.engines.duckdb.relations import LEFT_OUT
 from hubbub.engines.fields import Fields
 from hubbub.errors import QueryError
 from hubbub.sql.emit.dialect import Dialect

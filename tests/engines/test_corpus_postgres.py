@@ -20,7 +20,7 @@ import hubbub as hb
 from engines.corpus import bound, questions, rows, some, zeros
 from engines.places import Embedded, Postgres, answer
 from hubbub.engines.duckdb.dialect import DUCKDB
-from hubbub.engines.duckdb.engine import LEFT_OUT
+from hubbub.engines.duckdb.relations import LEFT_OUT
 from hubbub.engines.fields import Fields
 from hubbub.engines.postgres.settings import connect, statements
 from hubbub.errors import HubbubError, QueryError

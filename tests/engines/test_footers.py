@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import hubbub as hb
+from hubbub.engines.duckdb.inspect import inspect_rows
 
 ROWS = 4000
 FAR, DAY, REAL, TEXT = 7_777_777, dt.date(2024, 5, 6), 123456.75, "zzzzzzzz"
@@ -80,3 +81,17 @@ def test_a_declared_bound_holds_whatever_the_footer_says(asked: hb.Session, sum_
     """The optimiser left the clamp out: one person moved the sum by 7,777,777."""
     answer = asked.sql(f"SELECT SUM({sum_of}) AS s FROM t", epsilon=10**6).to_pandas()["s"][0]
     assert answer == pytest.approx(right, abs=1)
+
+
+def test_groups_are_those_of_the_rows(asked: hb.Session) -> None:
+    given = {"x": [1, FAR], "t": ["aaaaaaaa", TEXT], "d": [dt.date(2020, 1, 1), DAY]}
+    for key, values in given.items():
+        text = f"SELECT {key} AS k, COUNT(*) AS n FROM t GROUP BY {key} ORDER BY n"
+        assert asked.sql(text, keys={key: values}, epsilon=10**5).to_pandas()["n"].tolist() == [1, ROWS - 1]
+    assert asked.sql("SELECT MAX(x) AS m, MEDIAN(x) AS h FROM t", epsilon=10**5).to_pandas()["h"][0] == 1
+
+
+def test_a_report_on_the_rows_has_those_outside_the_declared_range(tmp_path: Path) -> None:
+    table = hb.table(lying(tmp_path / "t.parquet"), unit="id", columns={"x": hb.between(0, 10)}, max_total=1)
+    (report,) = (column for column in inspect_rows("t", table).columns if column.name == "x")
+    assert report.outside == "below 1 %"

@@ -18,7 +18,7 @@ from answers import Desk
 from engines.corpus import questions, rows, some
 from engines.evaluated import written
 from hubbub.engines.duckdb.dialect import DUCKDB, DuckDB
-from hubbub.engines.duckdb.engine import LEFT_OUT
+from hubbub.engines.duckdb.relations import LEFT_OUT
 from hubbub.sql.emit.dialect import Dialect
 from hubbub.sql.emit.plan import aggregate_sql, listed_sql, summed
 from hubbub.sql.emit.ranked import ranked_sql, ranks

@@ -10,7 +10,7 @@ import pytest
 
 import hubbub as hb
 from engines.corpus import FORMS, bound, rows, some
-from hubbub.engines.duckdb.engine import LEFT_OUT
+from hubbub.engines.duckdb.relations import LEFT_OUT
 from hubbub.tables.expressions import _NODES, Call, Expression, children
 from hubbub.tables.functions import FUNCTIONS
 from hubbub.tables.measure import VALUE_BITS

@@ -67,12 +67,6 @@ __all__ = ["DuckDBEngine"]
 BATCH = 1 << 18
 """How many rows come from the engine at a time, where they are ranked in this process."""
 
-LEFT_OUT = "common_subexpressions,join_filter_pushdown,statistics_propagation"
-"""Optimisers that are off: one that computes a part of an expression before the rest of it, out of a TRY that was
-around it, too; two that believe a Parquet file's footer: where it has 5 as the largest value, a clamp to 10 goes.
-"""
-
-
 ROOM = Room(0)
 """What all sessions of this process rank rows in: a quarter of what DuckDB takes for itself."""
 MEMORY = Memory(0)
@@ -122,7 +116,6 @@ class DuckDBEngine:
         for statement in statements():
             self._con.execute(statement)
         quiet(self._con)
-        self._con.execute(f"SET disabled_optimizers = '{LEFT_OUT}'")
         # The rows of one person may hold more than 2 GiB of texts, beyond which a plain column of Arrow's is an error.
         self._con.execute("SET arrow_large_buffer_size = true")
         ((limit,),) = self._con.execute("SELECT current_setting('memory_limit')").fetchall()

@@ -121,11 +121,18 @@ def _outside(con: Any, relation: str, read: str, what: Declaration | None) -> in
             low, high = _plain(what.low), _plain(what.high)
             if type(high) is dt.date:  # of times it stands for its whole day
                 high = dt.datetime.combine(high, dt.time.max)
-            return _one(con, f"SELECT COUNT(*) FROM {relation} WHERE {read} < $1 OR {read} > $2", [low, high])
+            return _counted(con, relation, f"{read} < $1 OR {read} > $2", [low, high])
         case OneOf(values=values):
             listed = [_plain(v) for v in values if v is not None]
-            return _one(con, f"SELECT COUNT(*) FROM {relation} WHERE {read} NOT IN (SELECT unnest($1))", [listed])
+            return _counted(con, relation, f"{read} NOT IN (SELECT unnest($1))", [listed])
     return None
+
+
+def _counted(con: Any, relation: str, condition: str, given: list[Any]) -> int:
+    """For how many rows a condition holds. Inside another expression it reaches no reader of files, which would pass
+    over rows by what a footer says of them.
+    """
+    return _one(con, f"SELECT COUNT(*) FROM {relation} WHERE coalesce({condition}, FALSE)", given)
 
 
 def _plain(value: Any) -> Any:

@@ -24,7 +24,7 @@ import pyarrow as pa
 
 from hubbub.engines.duckdb.dialect import DUCKDB, quote
 from hubbub.engines.duckdb.parquet import Patient
-from hubbub.engines.duckdb.relations import _parquet, _text
+from hubbub.engines.duckdb.relations import _SHUT, _parquet, _text
 from hubbub.engines.duckdb.sources import ParquetFile, stamp_of
 from hubbub.engines.fields import usable
 from hubbub.engines.outer_engine import quiet
@@ -42,7 +42,7 @@ def write_kept(name: str, files: Sequence[str], unit: str, most: int, place: Pat
     place.parent.mkdir(mode=0o700, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=place.parent, prefix="writing-") as folder:  # for this user alone
         made = Path(folder) / place.name
-        con = duckdb.connect(config={"temp_directory": folder, "autoinstall_known_extensions": "false"})
+        con = duckdb.connect(config={**_SHUT, "temp_directory": folder})
         try:
             quiet(con)
             before = [stamp_of(file) for file in files]

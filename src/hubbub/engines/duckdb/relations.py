@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Final
 
 import duckdb
 import numpy as np
@@ -41,10 +42,15 @@ from hubbub.tables.expressions import Column, Expression
 from hubbub.tables.kinds import Kind
 from hubbub.tables.plan import Plan
 
-__all__ = ["arrow_type", "describe", "image", "lists_of", "tables_in"]
+__all__ = ["LEFT_OUT", "arrow_type", "describe", "image", "lists_of", "tables_in"]
 
 
-_SHUT = SHUT
+LEFT_OUT: Final = "common_subexpressions,join_filter_pushdown,statistics_propagation"
+"""Optimisers that are off wherever rows are read: one that computes a part of an expression before the rest of it, out
+of a TRY that was around it, too; two that believe a Parquet file's footer: where it has 5 as the largest value, a clamp
+to 10 goes.
+"""
+_SHUT: Final = {**SHUT, "disabled_optimizers": LEFT_OUT}
 
 _NO_SUCH_FORM = (
     duckdb.BinderException,
