@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Self
 
 from hubbub.errors import ParameterError
 
-__all__ = ["Attempt", "Remedy", "from_json", "key", "listed", "only_private", "said", "to_json"]
+__all__ = ["Attempt", "OfTable", "Remedy", "from_json", "key", "listed", "only_private", "said", "to_json"]
 
 
 @dataclass(frozen=True)
@@ -83,6 +83,17 @@ class Remedy(ABC):
     def to_wire(self) -> dict[str, Any]:
         """This remedy as JSON."""
         return {"remedy": self.kind, **{f.name: to_json(getattr(self, f.name)) for f in fields(self)}}
+
+
+@dataclass(frozen=True)
+class OfTable(Remedy):
+    """A remedy that changes what is declared of a table. On a page a steward reads it."""
+
+    def _table(self, tables: Mapping[str, Any], name: str | None) -> str:
+        return name if name is not None else only_private(tables, self)
+
+    def on_a_page(self) -> str:
+        return f"{self.on_the_command_line()} (a steward writes it)"
 
 
 def only_private(tables: Mapping[str, Any], remedy: Remedy, part: str = "table") -> str:

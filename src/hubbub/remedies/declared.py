@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Final
 
-from hubbub.remedies.base import Attempt, Remedy, key, listed, only_private, said
+from hubbub.remedies.base import Attempt, OfTable, Remedy, key, listed, only_private, said
 
 __all__ = [
     "AllowOthers",
@@ -20,17 +20,14 @@ UNDER_COLUMNS: Final = "under the columns of its table in the policy file"
 
 
 @dataclass(frozen=True)
-class _OfColumn(Remedy):
+class _OfColumn(OfTable):
     """A remedy that declares something of a column. table: whose it is, needed where several are declared."""
 
     column: str
 
     def _declared(self, tables: dict[str, Any], table: str | None, how: str, *values: Any) -> dict[str, Any]:
-        name = table if table is not None else only_private(tables, self)
+        name = self._table(tables, table)
         return {**tables, name: tables[name].declaring(self.column, how, *values)}
-
-    def on_a_page(self) -> str:
-        return f"{self.on_the_command_line()} (a steward writes it)"
 
 
 @dataclass(frozen=True)

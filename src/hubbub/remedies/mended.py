@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Final
 
 from hubbub.errors import ParameterError
-from hubbub.remedies.base import Attempt, Remedy, key, listed, only_private, said
+from hubbub.remedies.base import Attempt, OfTable, Remedy, key, listed, only_private, said
 
 __all__ = ["CorrectName", "CorrectPolicy", "DeclareColumn", "DeclareOption", "DeclareTypes"]
 
@@ -17,18 +17,7 @@ _HELD_AS: Final = {"table": "inner_table"}
 
 
 @dataclass(frozen=True)
-class _OfTable(Remedy):
-    """A remedy that changes what is declared of a table. It is a steward's who reads a page."""
-
-    def _table(self, tables: Mapping[str, Any], name: str | None) -> str:
-        return name if name is not None else only_private(tables, self)
-
-    def on_a_page(self) -> str:
-        return f"{self.on_the_command_line()} (a steward writes it)"
-
-
-@dataclass(frozen=True)
-class CorrectName(_OfTable):
+class CorrectName(OfTable):
     """Write a name of the source as the source has it, wherever the declaration of a table names it.
 
     new, old: the name of a column; with inner=True of the table inside a file or a database.
@@ -53,7 +42,7 @@ class CorrectName(_OfTable):
 
 
 @dataclass(frozen=True)
-class DeclareOption(_OfTable):
+class DeclareOption(OfTable):
     """Declare something else of a table itself, such as its `neighbours`, or of each of several."""
 
     kind: ClassVar[str] = "declare an option"
@@ -76,7 +65,7 @@ class DeclareOption(_OfTable):
 
 
 @dataclass(frozen=True)
-class DeclareColumn(_OfTable):
+class DeclareColumn(OfTable):
     """Declare of a column what was meant by a declaration that cannot be made: of which one, who wrote it knows.
 
     how: "between" or "one_of". flags: what is declared beside the values, as pairs, such as ("nullable", False).
@@ -105,7 +94,7 @@ class DeclareColumn(_OfTable):
 
 
 @dataclass(frozen=True)
-class DeclareTypes(_OfTable):
+class DeclareTypes(OfTable):
     """Declare as what the columns of a table are read that has no types of its own: `types`, one for each column."""
 
     kind: ClassVar[str] = "declare types"

@@ -7,18 +7,17 @@ m` in a sub-query is the expression itself wherever `m` stands.
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Protocol
 
 from sqlglot import exp
-from sqlglot.dialects.duckdb import DuckDB
 
 from hubbub.remedies import CorrectName, DeclareType, Rewrite
 from hubbub.spelling import meant_by
 from hubbub.sql.text.locate import in_place, refuse
+from hubbub.sql.text.texts import as_name
 from hubbub.tables.columns import Scalar
 from hubbub.tables.declare import EACH_ROW, PrivateTable
 from hubbub.tables.expressions import Column, Expression
@@ -124,9 +123,7 @@ def meant(name: str, known: Iterable[str], text: str, node: exp.Expr) -> tuple[R
     near = meant_by(name, known)
     if near is None:
         return ()
-    plain = re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", near) and near.upper() not in DuckDB.Tokenizer.KEYWORDS
-    written = near if plain else exp.to_identifier(near, quoted=True).sql("duckdb")
-    return (Rewrite(near, in_place(written, text, node).sql),)
+    return (Rewrite(near, in_place(as_name(near), text, node).sql),)
 
 
 def _nearest(name: str, known: Sequence[str]) -> str | None:

@@ -19,6 +19,7 @@ from hubbub.remedies import Rewrite
 from hubbub.spelling import one_letter_apart
 from hubbub.sql.text.locate import span_of
 from hubbub.sql.text.read import AsWritten
+from hubbub.sql.text.texts import as_name
 
 __all__ = [
     "called_otherwise",
@@ -287,7 +288,7 @@ def from_table(text: str, tables: Iterable[str]) -> tuple[Rewrite, ...]:
         if depth == 0 and _word(token) in _AFTER_FROM:
             place = len(text[: token.start].rstrip())
             break
-    words = [f"FROM {name if name.isidentifier() else exp.to_identifier(name, quoted=True).sql()}" for name in tables]
+    words = [f"FROM {as_name(name)}" for name in tables]
     if len(words) > 1:
         return tuple(map(Rewrite, words))
     return tuple(_spliced(text, place, place, f" {word}", word) for word in words)
