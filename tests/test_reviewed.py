@@ -459,12 +459,19 @@ def test_an_order_that_nobody_sees_is_refused(sql: str) -> None:
         ("any_value(n)", "aggregate ANY_VALUE "),
         ("SUM(regexp_replace(ward, 'a', 'b'))", "function REGEXP_REPLACE "),
         ("SUM([n])", r"a list, \[...\], "),
-        ("SUM(log2(n))", "function LOG2 "),
+        ("SUM(cbrt(n))", "function CBRT "),
     ],
 )
 def test_a_refusal_names_a_function_as_it_was_written(call: str, word: str) -> None:
     with session() as opened, pytest.raises(hb.QueryError, match=rf"{word}is not supported"):
         opened.sql(f"SELECT {call} FROM visits", epsilon=1)
+
+
+def test_a_logarithm_to_another_base_is_said_as_a_quotient() -> None:
+    with session() as opened:
+        for call in ("log2(n)", "LOG(2, n)"):
+            with pytest.raises(hb.QueryError, match=r"write \(LN\(n\) / LN\(2\)\)\."):
+                opened.sql(f"SELECT SUM({call}) FROM visits", epsilon=1)
 
 
 def test_a_refusal_below_the_aggregate_names_a_function_as_it_was_written() -> None:

@@ -102,7 +102,7 @@ _INSTEAD: Final = {
     **dict.fromkeys(("STRPOS", "INSTR", "POSITION", "STR_POSITION", "CHARINDEX", "LOCATE", "PATINDEX"), _CONTAINS),
     **dict.fromkeys(("ANY_VALUE", "ARBITRARY", "FIRST", "LAST"), _TELLS),
     **dict.fromkeys(("STRING_AGG", "LIST", "ARRAY_AGG", "GROUP_CONCAT"), _COUNTED),
-    **dict.fromkeys(("CBRT", "LOG2"), _ROOTS),
+    "CBRT": _ROOTS,
     **dict.fromkeys(("FORMAT", "PRINTF", "LPAD", "RPAD"), _JOINED),
     "PRODUCT": _PRODUCT,
     **dict.fromkeys(("ARG_MAX", "ARG_MIN", "MAX_BY", "MIN_BY"), _LARGEST),
