@@ -21,7 +21,7 @@ import pytest
 
 from engines.corpus import COLUMNS, FORMS, bound
 from hubbub.engines.duckdb.dialect import DUCKDB, DUCKDB_PORTABLE, DuckDB
-from hubbub.engines.postgres.dialect import POSTGRES, Postgres
+from hubbub.engines.postgres.dialect import POSTGRES, Postgres, whole_constant
 from hubbub.engines.spark.dialect import SPARK
 from hubbub.errors import HubbubError, QueryError
 from hubbub.sql.emit.dialect import Dialect
@@ -298,3 +298,11 @@ def test_no_rule_of_a_dialect_is_left_out() -> None:
     assert {
         n for n in FUNCTIONS if not n.startswith("CAST_") and n not in ("CONCAT", "DATE_ADD") and n not in text
     } == set()
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [("3", 3), ("(-3)", -3), ("1e30", 2**31 - 2), ("-1e30", -(2**31) + 2), (str(2**31), 2**31 - 2), ("0", 0)],
+)
+def test_a_number_of_characters_lies_within_32_bits_whatever_was_asked(text: str, kept: int) -> None:
+    assert whole_constant(text) == kept

@@ -185,6 +185,20 @@ def test_where_gives_a_range_to_a_column_without_one() -> None:
     assert _asked({}, "SELECT SUM(x) FILTER (WHERE x BETWEEN 1 AND 5) AS s FROM visits") == [(75.0,)]
 
 
+@pytest.mark.parametrize(
+    "below",
+    [
+        "SELECT id, x AS k, COUNT(*) AS c FROM visits WHERE x BETWEEN 1 AND 5 GROUP BY id, x",
+        "SELECT id, x + 1 AS k, COUNT(*) AS c FROM visits WHERE x + 1 BETWEEN 1 AND 5 GROUP BY id, x + 1",
+        "SELECT id, MAX(x) AS k FROM visits WHERE x BETWEEN 1 AND 5 GROUP BY id",
+        "SELECT DISTINCT id, x AS k FROM visits WHERE x BETWEEN 1 AND 5",
+        "SELECT id, FIRST_VALUE(x) OVER (PARTITION BY id ORDER BY n) AS k FROM visits WHERE x BETWEEN 1 AND 5",
+    ],
+)
+def test_where_gives_a_range_to_what_a_sub_query_makes_of_the_column(below: str) -> None:
+    assert _asked({}, f"SELECT SUM(k) FROM ({below}) AS s") == [(75.0,)]
+
+
 def test_a_declared_range_is_never_replaced() -> None:
     text = "SELECT SUM(x) FROM visits WHERE x > -100 AND x < 100"
     assert _asked({"x": hb.between(0, 3)}, text) == _asked({"x": hb.between(0, 3)}, "SELECT SUM(x) FROM visits")
