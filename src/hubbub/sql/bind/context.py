@@ -326,9 +326,14 @@ def too_many_names(reader: Reader, given: int, there: int, node: exp.Expr) -> Qu
 
 
 def under_names(names: Sequence[str], columns: Mapping[str, Expression]) -> dict[str, Expression]:
-    """Columns of which the first have other names."""
-    rest = list(columns)[len(names) :]
-    return {**dict(zip(names, columns.values(), strict=False)), **{name: columns[name] for name in rest}}
+    """Columns of which the first have other names. Of two that are called n then the later one is n_1, as in DuckDB."""
+    called: dict[str, Expression] = {}
+    for name, column in zip((*names, *list(columns)[len(names) :]), columns.values(), strict=True):
+        unique, i = name, 1
+        while find_name(unique, called) is not None:
+            unique, i = f"{name}_{i}", i + 1
+        called[unique] = column
+    return called
 
 
 def _reads_itself(cte: exp.Expr) -> bool:

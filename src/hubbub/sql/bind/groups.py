@@ -13,6 +13,7 @@ from hubbub.sql.bind.from_ import Rows
 from hubbub.sql.bind.group_by import group_term, has_aggregate
 from hubbub.sql.bind.scope import find_name
 from hubbub.sql.text.locate import in_place
+from hubbub.sql.text.repairs import behind_word
 from hubbub.tables.aggregate_query import Key
 from hubbub.tables.expressions import Expression, columns_in, columns_of
 from hubbub.tables.groups import fitted, grouped
@@ -112,11 +113,22 @@ def read_groups(rows: Rows, node: exp.Select) -> Groups:
     plain = [t for t in terms if not isinstance(t, exp.Rollup | exp.Cube | exp.GroupingSets)]
     expanded = [_groupings(groups, t) for t in terms if isinstance(t, exp.Rollup | exp.Cube | exp.GroupingSets)]
     sets = [tuple(sorted(_joined([groups.of(t) for t in plain])))]
-    for more in expanded:
+    repeated = False
+    for more, again in expanded:
         # One after the other: CUBE (a, a, ...) is of few groupings and of very many combinations.
+        combined = len(sets) * len(more)
         sets = _distinct((one, other) for one in sets for other in more)
+        repeated = repeated or again or len(sets) < combined
         if len(sets) > MAX_SETS:
             raise reader.refuse(f"{len(sets)} groupings in one question; at most {MAX_SETS} are answered.", group)
+    if repeated and group.args.get("all") is not False:  # which is how the parser reads GROUP BY DISTINCT
+        once = behind_word(reader.text, "GROUP BY", "DISTINCT")
+        raise reader.refuse(
+            f"one grouping is listed twice here, and SQL answers it twice. If it is wanted once, write {once.example}.",
+            group,
+            word="GROUP BY",
+            remedy=once,
+        )
     if rows.kept is not None and not groups.all_of(rows.kept.place):
         raise reader.refuse(_LEFT_JOIN, group, remedy=Rewrite("GROUP BY"))
     groups.sets = tuple(sets)
@@ -134,26 +146,30 @@ def _terms(node: exp.Select, group: exp.Group) -> list[exp.Expr]:
     return terms
 
 
-def _groupings(groups: Groups, term: exp.Rollup | exp.Cube | exp.GroupingSets) -> list[tuple[int, ...]]:
-    """The sets of keys that ROLLUP, CUBE or GROUPING SETS stands for."""
+def _groupings(groups: Groups, term: exp.Rollup | exp.Cube | exp.GroupingSets) -> tuple[list[tuple[int, ...]], bool]:
+    """The sets of keys that ROLLUP, CUBE or GROUPING SETS stands for, once each, and whether one stands there twice."""
     parts = [groups.of(t) for t in term.expressions]
-    match term:
-        case exp.Rollup():
-            return [_joined(parts[:i]) for i in range(len(parts), -1, -1)]
-        case exp.Cube():
-            return _cube(parts)
-    return parts
+    if isinstance(term, exp.Cube):
+        return _cube(parts)
+    listed = [_joined(parts[:i]) for i in range(len(parts), -1, -1)] if isinstance(term, exp.Rollup) else parts
+    sets = _distinct((one, ()) for one in listed)
+    return sets, len(sets) < len(listed)
 
 
-def _cube(parts: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
-    """The unions of parts, those of more parts first; of so many that they are refused, only a few more than that."""
+def _cube(parts: list[tuple[int, ...]]) -> tuple[list[tuple[int, ...]], bool]:
+    """The unions of parts, those of more parts first; of so many that they are refused, only a few more than that.
+    And whether two are the same.
+    """
     sets: list[tuple[int, ...]] = [()]
+    repeated = False
     for part in parts:
+        before = len(sets)
         sets = _distinct((one, other) for one in sets for other in ((), part))
+        repeated = repeated or len(sets) < 2 * before
         if len(sets) > MAX_SETS:
-            return sets
+            return sets, repeated
     held = {one: [i for i, part in enumerate(parts) if set(part) <= set(one)] for one in sets}
-    return sorted(sets, key=lambda one: (-len(held[one]), held[one]))
+    return sorted(sets, key=lambda one: (-len(held[one]), held[one])), repeated
 
 
 def _distinct(pairs: Iterable[tuple[tuple[int, ...], tuple[int, ...]]]) -> list[tuple[int, ...]]:

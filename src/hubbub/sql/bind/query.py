@@ -31,7 +31,7 @@ from hubbub.sql.bind.select import select, set_operation
 from hubbub.sql.text.hints import questions_instead
 from hubbub.sql.text.locate import in_place, marked, refuse, written
 from hubbub.sql.text.read import AsWritten
-from hubbub.sql.text.repairs import from_table, misspelt_start, one_statement, readable
+from hubbub.sql.text.repairs import from_table, misspelt_start, one_statement, readable, without_pair
 from hubbub.tables.aggregate_query import Output, Statement
 from hubbub.tables.aggregates import spelled
 from hubbub.tables.columns import one_of
@@ -221,12 +221,20 @@ _OF_THE_ENGINE = frozenset(
 
 
 def _check_functions(statement: exp.Query, text: str) -> None:
-    """Refuse functions that tell of the engine, its settings and its user, wherever they stand."""
+    """Refuse functions that tell of the engine, its settings and its user, wherever they stand; and words about NULLs
+    behind one that is no window's."""
     for node in statement.find_all(exp.Func):
         plain = str(node.this).upper() if isinstance(node, exp.Anonymous) else node.key.upper()
         names = {plain} if isinstance(node, exp.Anonymous) else {plain, *node.sql_names()}
         if names & _OF_THE_ENGINE:
             raise refuse("this function tells of the engine, not of tables; it is not supported.", text, node)
+    for call in statement.find_all(exp.IgnoreNulls, exp.RespectNulls):
+        word = "IGNORE" if isinstance(call, exp.IgnoreNulls) else "RESPECT"
+        if not isinstance(call.parent, exp.Window) and not isinstance(call.this, exp.AnyValue):  # which is read as one
+            ways = without_pair(text, word, "NULLS")
+            hint = "".join(f" Write {way.example}." for way in ways)
+            said = f"{word} NULLS is for windows; an aggregate leaves NULLs out.{hint}"
+            raise refuse(said, text, call, word=word, remedy=ways)
 
 
 def _printed(statement: exp.Query, text: str) -> str:
@@ -251,7 +259,7 @@ def _check_names(statement: exp.Query, text: str) -> None:
             if name.name[:1].isdigit():
                 said = f"{name.name} is not the name of a column; and SAMPLE is not supported: every row may count."
                 raise refuse(said, text, name)
-            if name.name.upper() in _RESERVED:
+            if name.name.upper() in _RESERVED or not f"_{name.name}".isidentifier():
                 raise refuse(f"{name.name} is a word of SQL, and not a name. Leave it out, or quote it.", text, name)
 
 

@@ -87,6 +87,13 @@ class AsWritten(DuckDB):
         FUNCTION_PARSERS: ClassVar = {**DuckDBParser.FUNCTION_PARSERS, **{name: _share(name) for name in _SHARES}}
 
         @override
+        def _parse_pipe_syntax_query(self, query: exp.Query) -> exp.Query | None:
+            """Refused: the parser hangs what stands behind `|>` on the SELECT before it, and drops a LIMIT that is
+            aggregated."""
+            self.raise_error("|> is not SQL of DuckDB")
+            return query
+
+        @override
         def _parse_limit(self, *arguments: Any, **named: Any) -> exp.Expr | None:
             limit: exp.Expr | None = super()._parse_limit(*arguments, **named)
             if not isinstance(limit, exp.Fetch) or limit.args.get("count") is None:

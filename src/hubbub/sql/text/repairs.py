@@ -22,6 +22,7 @@ from hubbub.sql.text.read import AsWritten
 from hubbub.sql.text.texts import as_name
 
 __all__ = [
+    "behind_word",
     "called_otherwise",
     "conditional",
     "from_table",
@@ -36,6 +37,7 @@ __all__ = [
     "without_before",
     "without_brackets",
     "without_order",
+    "without_pair",
     "without_word",
 ]
 
@@ -186,7 +188,7 @@ def _said_otherwise(text: str) -> Rewrite | None:
     a few: DAYOFWEEK is 1 on a Sunday in MySQL, and 0 in DuckDB; and no text says in which of several dialects it is.
     And none that a dialect reads without all of its numbers and texts: ISNULL(a, 0) has one argument in MySQL.
     """
-    if any(sign in text for sign in ("$", "?", '"', "||", "/", "#", "\\")):
+    if any(sign in text for sign in ("$", "?", '"', "||", "|>", "/", "#", "\\")):
         return None
     constants = _constants(text)
     for dialect in _DIALECTS:
@@ -318,6 +320,17 @@ def without_word(text: str, word: str) -> tuple[Rewrite, ...]:
     return (_spliced(text, before.end + 1, token.end + 1, "", before.text),)
 
 
+def behind_word(text: str, word: str, more: str) -> Rewrite:
+    """A question with one word more behind another; the two alone where that one does not stand in it once.
+
+    >>> behind_word("SELECT COUNT(*) FROM t GROUP BY CUBE (a, a)", "GROUP BY", "DISTINCT").sql
+    'SELECT COUNT(*) FROM t GROUP BY DISTINCT CUBE (a, a)'
+    """
+    ends = [token.end + 1 for token in _tokens(text) if token.text.upper() == word]
+    example = f"{word} {more}"
+    return _spliced(text, ends[0], ends[0], f" {more}", example) if len(ends) == 1 else Rewrite(example)
+
+
 def without_before(text: str, word: str, node: exp.Expr, example: str) -> Rewrite:
     """A question without the last such word before a part of it, as DISTINCT in MIN(DISTINCT x)."""
     span = span_of(node)
@@ -325,6 +338,19 @@ def without_before(text: str, word: str, node: exp.Expr, example: str) -> Rewrit
     if not places or span is None:
         return Rewrite(example)
     return _spliced(text, places[-1].start, span[0], text[places[-1].end + 1 : span[0]].lstrip(), example)
+
+
+def without_pair(text: str, first: str, second: str) -> tuple[Rewrite, ...]:
+    """A question without two words that stand in it once, one behind the other.
+
+    >>> without_pair("SELECT SUM(n) IGNORE NULLS FROM t", "IGNORE", "NULLS")[0].sql
+    'SELECT SUM(n) FROM t'
+    """
+    pairs = [p for p in itertools.pairwise(_tokens(text)) if (_word(p[0]), _word(p[1])) == (first, second)]
+    if len(pairs) != 1:
+        return ()
+    whole = f"{text[: pairs[0][0].start].rstrip()}{text[pairs[0][1].end + 1 :]}"
+    return (Rewrite(whole, whole),)
 
 
 def without_order(text: str, ordered: exp.Expr) -> tuple[Rewrite, ...]:

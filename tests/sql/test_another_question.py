@@ -1,0 +1,126 @@
+"""Texts that a parser reads as another question than the one that was asked: refused, or answered as SQL has it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+import hubbub as hb
+from answers import Desk
+from hubbub.errors import QueryError
+from hubbub.remedies import Rewrite
+
+ROWS = pa.table({"id": [1, 1, 2, 3], "g": ["a", "b", "a", "a"], "n": [1, 2, None, 7]})
+COLUMNS: dict[str, Any] = {"id": hb.between(0, 9), "n": hb.between(0, 9), "g": hb.one_of("a", "b")}
+
+
+@pytest.fixture(scope="module")
+def desk() -> Desk:
+    return Desk({"t": hb.table(ROWS, unit="id", max_groups=4, max_rows=4, max_total=8, columns=COLUMNS)})
+
+
+def same(desk: Desk, asked: str, meant: str) -> bool:
+    return bool(desk.statement(asked).questions == desk.statement(meant).questions)
+
+
+@pytest.mark.parametrize("words", ["IGNORE NULLS", "RESPECT NULLS"])
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "SELECT SUM(n) {} AS n FROM t",
+        "SELECT SUM(n {}) AS n FROM t",
+        "SELECT COUNT(*) {} AS n FROM t",
+        "SELECT COUNT(DISTINCT n) {} AS n FROM t",
+        "SELECT SUM(n) FILTER (WHERE g = 'a') {} AS n FROM t",
+        "SELECT SUM(ABS(n {})) AS n FROM t",
+        "SELECT COUNT(*) AS n FROM (SELECT id, SUM(n) {} AS k FROM t GROUP BY id) WHERE k > 1",
+    ],
+)
+def test_nulls_are_a_matter_of_windows_alone(desk: Desk, asked: str, words: str) -> None:
+    """The parser hangs the words on any call, and what then reads the call alone drops them."""
+    with pytest.raises(QueryError, match=f"{words} is for windows") as refused:
+        desk.statement(asked.format(words))
+    (way,) = refused.value.remedies
+    assert isinstance(way, Rewrite)
+    assert way.sql is not None
+    assert way.sql == asked.replace(" {}", "")
+    assert desk.statement(way.sql)
+
+
+@pytest.mark.parametrize(
+    "by",
+    [
+        "GROUPING SETS ((g), (g))",
+        "GROUPING SETS ((), ())",
+        "GROUPING SETS ((g, n), (n, g))",
+        "ROLLUP (g, g)",
+        "CUBE (g, g)",
+        "g, ROLLUP (g)",
+        "g, g WITH ROLLUP",
+    ],
+)
+def test_a_grouping_that_is_listed_twice_is_not_answered_once(desk: Desk, by: str) -> None:
+    asked = f"SELECT COUNT(*) AS n FROM t GROUP BY {by}"
+    with pytest.raises(QueryError, match="SQL answers it twice") as refused:
+        desk.statement(asked)
+    (way,) = refused.value.remedies
+    assert isinstance(way, Rewrite)
+    assert way.sql is not None
+    assert way.sql == asked.replace("GROUP BY", "GROUP BY DISTINCT")
+    assert desk.statement(way.sql)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "SELECT COUNT(*) AS n FROM t |> WHERE n > 100",
+        "SELECT COUNT(*) FROM t |> LIMIT 0",
+        "FROM t |> LIMIT 2 |> AGGREGATE COUNT(*)",
+        "FROM t |> DISTINCT |> AGGREGATE COUNT(*)",
+        "SELECT COUNT(*) FROM (FROM t |> LIMIT 2)",
+    ],
+)
+def test_pipes_are_not_read(desk: Desk, asked: str) -> None:
+    """The parser hangs each on the SELECT before it: a condition on an answer would be one on rows, a limit of rows one
+    of the answer. So what it makes of them is no way out, either."""
+    with pytest.raises(QueryError, match="not SQL that can be read") as refused:
+        desk.statement(asked)
+    assert refused.value.remedies == ()
+
+
+def test_a_sign_is_no_name(desk: Desk) -> None:
+    """In Snowflake the rest is a comment, and all rows are counted."""
+    with pytest.raises(QueryError, match="// is a word of SQL, and not a name"):
+        desk.statement("SELECT COUNT(*) FROM t // WHERE n > 1")
+
+
+@pytest.mark.parametrize(
+    "named",
+    [
+        "SELECT {} FROM t AS a(n)",
+        "SELECT {} FROM t AS a(N)",
+        "SELECT {} FROM (SELECT * FROM t) AS a(n)",
+        "WITH a(n) AS (SELECT * FROM t) SELECT {} FROM a",
+        "SELECT {} FROM (SELECT * FROM t AS a(n))",
+    ],
+)
+def test_a_name_that_two_columns_have_then_is_the_first_ones(desk: Desk, named: str) -> None:
+    """As in DuckDB, which calls the other n_1."""
+    assert same(desk, named.format("SUM(n)"), "SELECT SUM(id) FROM t")
+    assert same(desk, named.format("SUM(n_1)"), "SELECT SUM(n) FROM t")
+    con = duckdb.connect()
+    con.register("t", ROWS)
+    assert con.execute(named.format("SUM(n), SUM(n_1)")).fetchall() == [(7, 10)]
+
+
+def test_names_that_are_taken_already_are_those_that_duckdb_gives(desk: Desk) -> None:
+    con = duckdb.connect()
+    con.register("t", ROWS)
+    for names in ("n, n", "g, n", "n, n_1", "n_1", "g", "n, g, g"):
+        columns = con.execute(f"SELECT * FROM t AS a({names})").description
+        for column, meant in zip(columns, ("id", "g", "n"), strict=True):
+            name = column[0]
+            assert same(desk, f"SELECT COUNT({name}) FROM t AS a({names})", f"SELECT COUNT({meant}) FROM t"), name
