@@ -45,7 +45,7 @@ def table(**declared: Any) -> Any:
 class Case:
     """site: the file and function that refuses. fill: the blanks of each remedy, by its place in `error.remedies`.
 
-    without: the table as it can be declared, where the declaration itself is refused.
+    without: the table as it can be declared, where the declaration itself is refused. beside: the other tables.
     """
 
     site: str
@@ -59,6 +59,7 @@ class Case:
     before: Callable[[Path], None] | None = None
     ask: str = "sql"
     without: Callable[[], Any] | None = None
+    beside: Callable[[], dict[str, Any]] = dict
 
 
 _BY_NAME: dict[str, Callable[[hb.Session, str, Mapping[str, Any]], list[str]]] = {
@@ -108,14 +109,15 @@ def refused(case: Case) -> tuple[HubbubError, Path]:
     if case.before is not None:
         case.before(place)
     with pytest.raises(HubbubError) as caught:
-        tried(Attempt(case.sql, case.options, case.budget), {"t": case.table()}, place, case.ask)
+        tried(Attempt(case.sql, case.options, case.budget), {"t": case.table(), **case.beside()}, place, case.ask)
     return caught.value, place
 
 
 def answered_after(case: Case, at: int, ledger: Path) -> tuple[tuple[str, ...], int]:
     """The columns and the number of groups of the answer, once a remedy is filled in and applied."""
     error, place = refused(case)
-    attempt, tables = Attempt(case.sql, case.options, case.budget), {"t": (case.without or case.table)()}
+    attempt = Attempt(case.sql, case.options, case.budget)
+    tables = {"t": (case.without or case.table)(), **case.beside()}
     assert error.remedy is error.remedies[0]
     assert all(remedy.in_python() in str(error) or remedy.kind == "use a delta" for remedy in error.remedies)
     remedy = read_remedy(json.loads(json.dumps(error.remedies[at].to_wire()))).fill(**case.fill[at])

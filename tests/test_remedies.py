@@ -18,6 +18,7 @@ from hubbub.service.pages.asking import refused as on_a_page
 from remedied import DELTA, PEOPLE, PURE, SEEN, Case, answered_after, refused, table
 from test_remedies_of_declarations import CASES as OF_DECLARATIONS
 from test_remedies_of_options import CASES as OF_OPTIONS
+from test_remedies_of_tables import CASES as OF_TABLES
 
 
 def _created(place: Path) -> None:
@@ -396,9 +397,8 @@ def test_a_remedy_that_is_applied_is_answered(name: str, at: int, tmp_path: Path
 
 
 def test_every_kind_of_remedy_is_applied() -> None:
-    cases = [
-        (case, at) for case in (*CASES.values(), *OF_OPTIONS.values(), *OF_DECLARATIONS.values()) for at in case.fill
-    ]
+    everywhere = (CASES, OF_OPTIONS, OF_DECLARATIONS, OF_TABLES)
+    cases = [(case, at) for room in everywhere for case in room.values() for at in case.fill]
     kinds = {refused(case)[0].remedies[at].kind for case, at in cases}
     assert kinds | {"correct the policy file"} == set(REMEDIES)  # test_a_policy_that_is_put_right_is_read
 
@@ -455,7 +455,7 @@ FACES = {
 @pytest.mark.parametrize("face", FACES)
 def test_each_face_says_remedies_in_its_own_words(face: str) -> None:
     """None has another one's words, but what only Python and other programs can say, which a page says so of."""
-    for case in {**CASES, **OF_OPTIONS, **OF_DECLARATIONS}.values():
+    for case in {**CASES, **OF_OPTIONS, **OF_DECLARATIONS, **OF_TABLES}.values():
         for remedy in refused(case)[0].remedies:
             said = getattr(remedy, face)().replace(
                 "`hubbub ledger raise --epsilon NUMBER", ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import sqlite3
 import tempfile
 from collections.abc import Callable
@@ -18,7 +19,7 @@ import hubbub as hb
 from hubbub.errors import PolicyError
 from hubbub.ledger.policy import read_policy
 from hubbub.remedies import Attempt
-from remedied import PEOPLE, PURE, Case, N, answered_after, table
+from remedied import PEOPLE, PURE, SEEN, Case, N, answered_after, table
 
 COUNT, SUM, BY_WARD = (
     "SELECT COUNT(*) AS x FROM t",
@@ -64,6 +65,7 @@ def refused_by(
     return Case(site, sql, dict(enumerate(fills)), columns, groups, made, without=without)
 
 
+SEEN_BY: dict[str, Any] = {"unit": "id", "max_groups": 1, "max_rows": 1}
 AT_N, AT_WARD = {"column": "n"}, {"column": "ward"}
 BY: dict[str, Any] = {"sql": BY_WARD, "columns": ("ward", "x"), "groups": 3, "without": table}
 CASES = {
@@ -129,6 +131,19 @@ CASES = {
     "bounds in quotes": refused_by(
         "tables/columns.py:_check_unquoted", lambda: table(columns={"n": hb.between("0", "4.5")}), AT_N,
         sql=SUM, without=table,
+    ),
+    "days with another sign between": refused_by(
+        "tables/columns.py:_check_iso", lambda: table(columns={"day": hb.between("2024/1/1", "2024/12/31")}),
+        {"column": "day"}, sql="SELECT MEDIAN(day) AS x FROM t", without=table,
+    ),
+    "a zone by another name": refused_by(
+        "tables/columns.py:_check_zone",
+        lambda: hb.table(SEEN, **SEEN_BY, columns={"seen": hb.between("2024-01-01", "2024-12-31", tz="europe/rome")}),
+        {"column": "seen"}, sql="SELECT MEDIAN(seen) AS x FROM t", without=lambda: hb.table(SEEN, **SEEN_BY),
+    ),
+    "a value that never matches": refused_by(
+        "tables/columns.py:one_of", lambda: table(columns={"n": hb.one_of(0, math.nan, 1)}), AT_N,
+        sql="SELECT n, COUNT(*) AS x FROM t GROUP BY n", columns=("n", "x"), groups=2, without=table,
     ),
     "values in a list": refused_by(
         "tables/columns.py:one_of", lambda: table(columns={"ward": hb.one_of(["A", "B", "C"])}), AT_WARD, **BY

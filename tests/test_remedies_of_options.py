@@ -249,8 +249,23 @@ CASES = {
             ("synthesis/planner.py:plan_synthesis", {"method": "trees"}),
             ("synthesis/planner.py:plan_synthesis", {"method": "copula"}),
             ("synthesis/synthetic.py:check_rows", {"rows": 2**31 - 1}),
+            (
+                "synthesis/constraints.py:_condition",
+                {"constraints": ["ward = A implies ward != B", "wards = A implies ward != C"]},
+            ),
         )
     },
+    "a synthetic table that would be noise": Case(
+        "synthesis/synthetic.py:prepared",
+        "t",
+        {0: {"values": (4,)}, 1: {}},
+        ("ward",),
+        0,
+        lambda: table(columns={"ward": hb.one_of("A", "B", "C")}),
+        DELTA,
+        {"epsilon": "0.01", "rows": 100},
+        ask="synthesize",
+    ),
     **{
         f"a table by another name: {ask}": Case(
             site, "tt", {0: {}}, columns, 0, lambda: table(**WARDS), DELTA, {"epsilon": 4} if paid else {}, ask=ask

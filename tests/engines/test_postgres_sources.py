@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -16,6 +17,7 @@ from engines.places import Postgres, answer
 from hubbub.engines.duckdb.relations import image
 from hubbub.engines.postgres.catalog import TYPES
 from hubbub.engines.postgres.engine import PostgresEngine
+from hubbub.remedies import Attempt
 from hubbub.sql.bind.query import TableInfo
 from hubbub.tables.declare import Limits
 from hubbub.tables.plan import Plan, make_plans
@@ -371,3 +373,31 @@ def test_what_a_constraint_keeps_from_being_null_holds_in_every_part(place: Post
     assert kept == {"never": {"id", "x"}, "above": {"id"}}
     shown = PostgresEngine().add("v", declared(place, "never_shown", trusted_view=True)).never_null
     assert shown == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("inner", "filled", "is_answered"),
+    [
+        (None, {"value": "wards"}, True),
+        ("wrads", {}, True),
+        ("public.wrads", {}, True),
+        ("nowhere.wards", {}, False),
+        ("wards_2024", {}, False),  # beside wards_2023: another year is no slip
+    ],
+)
+def test_the_table_that_was_meant_is_answered(
+    place: Postgres, inner: str | None, filled: dict[str, Any], is_answered: bool, tmp_path: Path
+) -> None:
+    make(
+        place,
+        "CREATE TABLE IF NOT EXISTS wards (id int, ward text); CREATE TABLE IF NOT EXISTS wards_2023 (id int);",
+    )
+    tables = {"t": declared(place, inner)}  # type: ignore[arg-type]
+    with pytest.raises(hb.PolicyError) as refused:
+        hb.Session(tables, budget=hb.Budget(epsilon=1), ledger=None)
+    assert len(refused.value.remedies) == is_answered
+    for remedy in refused.value.remedies:
+        assert remedy.in_python() in str(refused.value)
+        attempt, put_right = remedy.fill(**filled).apply(Attempt("SELECT COUNT(*) AS x FROM t", {"epsilon": 1}), tables)
+        with hb.Session(put_right, budget=hb.Budget(epsilon=1), ledger=tmp_path / "a.db") as session:
+            assert session.sql(attempt.sql, **attempt.options).columns == ("x",)

@@ -13,6 +13,7 @@ import pytest
 
 import hubbub as hb
 from hubbub.ledger.store import Ledger
+from hubbub.remedies import Attempt
 from hubbub.service.people.people import People
 from hubbub.service.people.person import TokenLimits
 from hubbub.service.whole_desk import WholeDesk
@@ -106,8 +107,12 @@ def test_who_shares_what_is_under_way_pays_with_his_token_too(world, token):
 
 def test_the_greatest_epsilon_of_a_question(world, token):
     limited = token(most="0.1")
-    with pytest.raises(hb.PolicyError, match=r"asks at epsilon 0\.1 at most, and the question at 0\.5"):
+    with pytest.raises(hb.PolicyError, match=r"asks at epsilon 0\.1 at most, and the question at 0\.5") as refused:
         world.desk.ask("ada", COUNT, HALF, "r", token=limited)
+    [less] = refused.value.remedies
+    assert less.in_python() in str(refused.value)
+    attempt, _ = less.apply(Attempt(COUNT, HALF), {})
+    assert attempt.options == TENTH
     assert world.desk.check("ada", COUNT, HALF, token=limited)["fits"] is False
     assert world.desk.check("ada", COUNT, TENTH, token=limited)["fits"] is True
     world.desk.ask("ada", COUNT, TENTH, "s", token=limited)

@@ -219,7 +219,7 @@ def test_a_grid_ends_at_steps_of_two_to_960(sign: int) -> None:
     """Beyond that a step, or the number of steps in one, is not a double: the engines could not place values."""
     ends = sorted((Fraction(0), sign * Fraction(2) ** 976))
     assert measure._exponent(*ends, 16, whole_numbers=False) == 960
-    with pytest.raises(hb.PolicyError, match="1e290"):
+    with pytest.raises(OverflowError):
         measure._exponent(*(2 * end for end in ends), 16, whole_numbers=False)
     tiny = sorted((Fraction(0), sign * Fraction(2) ** -2000))
     assert measure._exponent(*tiny, 16, whole_numbers=False) == -960

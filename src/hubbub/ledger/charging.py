@@ -30,7 +30,7 @@ from hubbub.ledger.readings import readers
 from hubbub.ledger.remainder import Remaining
 from hubbub.ledger.rules import MAX_FAILURES, MAX_FAILURES_ALL, Rules
 from hubbub.ledger.under_way import OpenQuestion, UnderWay
-from hubbub.remedies import AskLess
+from hubbub.remedies import AskLess, DeclareOption
 
 __all__ = [
     "MAX_FAILURES",
@@ -268,10 +268,12 @@ def _relate(writer: Writer, books: AccountState, space: str, neighbours: str) ->
     """The first charge settles the neighbour relation; losses under two of them do not add up."""
     known = books.relation(space)
     if known is not None and known != neighbours:
+        keeping = DeclareOption("neighbours", known)
         raise PolicyError(
             f"the ledger's charges of the unit space {space!r} are made for neighbours={known!r}, and this question is "
-            f"for {neighbours!r}. Losses under two relations do not add up: declare {known!r}, or use another ledger. "
-            "Nothing was charged."
+            f"for {neighbours!r}. Losses under two relations do not add up: declare {keeping.in_python()}, or use "
+            "another ledger. Nothing was charged.",
+            remedy=keeping,
         )
     if known is None:
         writer.append("relation", space, neighbours)

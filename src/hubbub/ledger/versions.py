@@ -19,6 +19,7 @@ from hubbub.ledger.charge import checked_text
 from hubbub.ledger.handle import Handle
 from hubbub.ledger.hash_chain import Connection, Writer
 from hubbub.ledger.places import one_form, same_file
+from hubbub.remedies import CallTable, DeclareOption
 from hubbub.spelling import one_spelling
 
 __all__ = ["CHANGED", "FIRST", "ROWS", "Versions", "issue", "same_people", "version_of"]
@@ -105,10 +106,12 @@ class Versions:
             accounts = {account for its_space, account in said if its_space == space}
             same = [a for a in sorted(accounts - {mine}) if one_spelling(str(a)) == one_spelling(mine)]
             if same and mine not in accounts:
+                known = CallTable(same[0].removeprefix("table:"), name)
                 raise PolicyError(
                     f"the ledger has a limit for {same[0]!r}, and this session calls the table {name!r}: the limit "
-                    f"would not be kept. Call it {same[0].removeprefix('table:')!r}, or let a steward give the other "
-                    f"spelling a limit of its own: `hubbub grant {mine} EPSILON`. Nothing was charged."
+                    f"would not be kept. Call it {known.in_python()}, or let a steward give the other spelling a limit "
+                    f"of its own: `hubbub grant {mine} EPSILON`. Nothing was charged.",
+                    remedy=known if known.new.lower() == name.lower() else (),  # SQL ignores case alone
                 )
 
     def note_sources(self, writer: Writer, sources: Mapping[tuple[str, str], str]) -> None:
@@ -149,10 +152,12 @@ def _new_sources(connection: Connection, sources: Mapping[tuple[str, str], str])
         here += [(u, s) for p, its_form, u, s in spelt if its_form != form and same_file(place, p)]
         for its_unit, its_space in here:
             if same_people(unit, its_unit) and its_space != space:
+                way = DeclareOption("unit_space", its_space)
                 raise PolicyError(
                     f"{place} with the unit {its_unit!r} stands in the unit space {its_space!r} of this ledger; now it "
                     f"is declared with the unit {unit!r} in {space!r}. That would be a second budget for the same "
-                    f"people: declare unit_space={its_space!r}."
+                    f"people: declare {way.in_python()}.",
+                    remedy=way,
                 )
     return new
 

@@ -39,13 +39,22 @@ from hubbub.remedies.declared import (
     DeclareValues,
     TrimBlanks,
 )
-from hubbub.remedies.mended import CorrectName, CorrectPolicy, DeclareColumn, DeclareOption, DeclareTypes
+from hubbub.remedies.mended import (
+    CallTable,
+    CorrectName,
+    CorrectPolicy,
+    DeclareColumn,
+    DeclareOption,
+    DeclareTypes,
+    DeclareWithout,
+)
 
 __all__ = [
     "REMEDIES",
     "AllowOthers",
     "AskLess",
     "Attempt",
+    "CallTable",
     "CorrectName",
     "CorrectPolicy",
     "DeclareColumn",
@@ -55,6 +64,7 @@ __all__ = [
     "DeclareType",
     "DeclareTypes",
     "DeclareValues",
+    "DeclareWithout",
     "GiveKeys",
     "GiveOptions",
     "GiveParameter",
@@ -72,7 +82,7 @@ REMEDIES: Final[Mapping[str, type[Remedy]]] = {
     for remedy in (
         DeclareRange, DeclareValues, AllowOthers, TrimBlanks, DeclareType, DeclareLimits, GiveKeys, GiveParameter,
         GiveOptions, LeaveOut, UseDelta, KeepBudget, AskLess, Rewrite, CorrectName, CorrectPolicy, DeclareColumn,
-        DeclareOption, DeclareTypes,
+        DeclareOption, DeclareTypes, DeclareWithout, CallTable,
     )
 }  # fmt: skip
 """All kinds of remedy that there are, by the name they have on the wire."""

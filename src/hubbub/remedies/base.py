@@ -98,7 +98,7 @@ class OfTable(Remedy):
 
 def only_private(tables: Mapping[str, Any], remedy: Remedy, part: str = "table") -> str:
     """The name of the private table, where there is one. Raises ParameterError where there are several."""
-    private = [name for name, table in tables.items() if hasattr(table, "declaring")]
+    private = [name for name, table in tables.items() if hasattr(table, "unit")]
     if len(private) != 1:
         raise ParameterError(f"{remedy.in_python()}: say of which table: remedy.fill({part}=...).")
     return private[0]

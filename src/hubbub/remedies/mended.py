@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Final
 
 from hubbub.errors import ParameterError
 from hubbub.remedies.base import Attempt, OfTable, Remedy, key, listed, only_private, said
 
-__all__ = ["CorrectName", "CorrectPolicy", "DeclareColumn", "DeclareOption", "DeclareTypes"]
+__all__ = [
+    "CallTable",
+    "CorrectName",
+    "CorrectPolicy",
+    "DeclareColumn",
+    "DeclareOption",
+    "DeclareTypes",
+    "DeclareWithout",
+]
 
 _HELD_AS: Final = {"table": "inner_table"}
 """What an argument of `hb.table` is called in the declaration that it makes, where that is another name."""
@@ -20,7 +28,8 @@ _HELD_AS: Final = {"table": "inner_table"}
 class CorrectName(OfTable):
     """Write a name of the source as the source has it, wherever the declaration of a table names it.
 
-    new, old: the name of a column; with inner=True of the table inside a file or a database.
+    new, old: the name of a column; with inner=True of the table inside a file or a database; with key=True of the
+    column of another table by which the units are reached.
     """
 
     kind: ClassVar[str] = "correct a name"
@@ -29,10 +38,11 @@ class CorrectName(OfTable):
     old: str
     table: str | None = None
     inner: bool = False
+    key: bool = False
 
     def _applied(self, attempt: Attempt, tables: dict[str, Any]) -> tuple[Attempt, dict[str, Any]]:
         name = self._table(tables, self.table)
-        return attempt, {**tables, name: tables[name].renaming(self.old, self.new, inner=self.inner)}
+        return attempt, {**tables, name: tables[name].renaming(self.old, self.new, inner=self.inner, key=self.key)}
 
     def in_python(self) -> str:
         return repr(self.new)
@@ -65,6 +75,56 @@ class DeclareOption(OfTable):
 
 
 @dataclass(frozen=True)
+class DeclareWithout(OfTable):
+    """Declare a table, or with `column` one of its columns, without an option that does not go with the rest."""
+
+    kind: ClassVar[str] = "declare without"
+
+    name: str
+    column: str | None = None
+    table: str | None = None
+
+    def _applied(self, attempt: Attempt, tables: dict[str, Any]) -> tuple[Attempt, dict[str, Any]]:
+        name = self._table(tables, self.table)
+        declared = tables[name]
+        if self.column is None:
+            return attempt, {**tables, name: self._off(declared)}
+        columns = {c: self._off(what) if c == self.column else what for c, what in declared.columns.items()}
+        return attempt, {**tables, name: replace(declared, columns=columns)}
+
+    def _off(self, declared: Any) -> Any:
+        """What was declared, with the option as it is where nobody gives it."""
+        usual = {f.name: f.default for f in fields(declared)}
+        return replace(declared, **{self.name: usual[self.name]}) if self.name in usual else declared
+
+    def in_python(self) -> str:
+        return f"without {self.name}="
+
+    def on_the_command_line(self) -> str:
+        where = "under its table" if self.column is None else f"at {key(self.column)}"
+        return f"without {self.name} {where} in the policy file"
+
+
+@dataclass(frozen=True)
+class CallTable(OfTable):
+    """Call a table by the name that the ledger knows it by: the same but for capital letters."""
+
+    kind: ClassVar[str] = "call a table"
+
+    new: str
+    old: str
+
+    def _applied(self, attempt: Attempt, tables: dict[str, Any]) -> tuple[Attempt, dict[str, Any]]:
+        return attempt, {self.new if name == self.old else name: table for name, table in tables.items()}
+
+    def in_python(self) -> str:
+        return repr(self.new)
+
+    def on_the_command_line(self) -> str:
+        return f"[tables.{key(self.new)}] in place of [tables.{key(self.old)}] in the policy file"
+
+
+@dataclass(frozen=True)
 class DeclareColumn(OfTable):
     """Declare of a column what was meant by a declaration that cannot be made: of which one, who wrote it knows.
 
@@ -90,7 +150,8 @@ class DeclareColumn(OfTable):
         return f"hb.{self.how}({listed(self.values)}{flags})"
 
     def on_the_command_line(self) -> str:
-        return f"{self.how} = [{listed(self.values)}] at this column in the policy file"
+        flags = "".join(f", {name} = {json.dumps(value)}" for name, value in self.flags)
+        return f"{self.how} = [{listed(self.values)}]{flags} at this column in the policy file"
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,7 @@ from hubbub.ledger.records import IsStored
 from hubbub.ledger.schedule import SECOND, instant
 from hubbub.ledger.timetable import Queue, Scheduled
 from hubbub.ledger.wording import is_commitment
+from hubbub.remedies import AskLess
 from hubbub.service.forms import OtherQuestion, Shown, brought, clauses_told, shown_as, written
 from hubbub.session.ask import joined, knowing, refuse_nothing, release_of
 from hubbub.session.check import Check
@@ -523,9 +524,11 @@ def check_form(one: Scheduled, shown: Shown) -> None:
 def check_most(token: TokenLimits | None, epsilon: Fraction) -> None:
     """Raises PolicyError where a token may not ask at so much."""
     if token is not None and token.most is not None and epsilon > token.most:
+        less = AskLess(decimal_text(token.most))
         raise PolicyError(
             f"this token asks at epsilon {decimal_text(token.most)} at most, and the question at "
-            f"{decimal_text(epsilon)}. Ask with less, or with another token. Nothing was charged."
+            f"{decimal_text(epsilon)}. Ask with {less.in_python()}, or with another token. Nothing was charged.",
+            remedy=less,
         )
 
 

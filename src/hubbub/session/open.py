@@ -8,7 +8,7 @@ from __future__ import annotations
 import getpass
 import re
 import warnings
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -23,9 +23,10 @@ from hubbub.ledger.places import one_form
 from hubbub.ledger.policy import Policy, PublicPolicy, TablePolicy
 from hubbub.ledger.store import Ledger
 from hubbub.ledger.versions import ROWS, same_people
-from hubbub.remedies import DeclareOption
+from hubbub.remedies import DeclareOption, DeclareWithout
 from hubbub.session.copies import read_from_copy, write_missing
-from hubbub.spelling import one_spelling, table_name
+from hubbub.spelling import meant_by, one_spelling, table_name
+from hubbub.sql.bind.scope import find_name
 from hubbub.tables.columns import Declaration, between, edges, one_of, text, trimmed
 from hubbub.tables.declare import EACH_ROW, PrivateTable, PublicTable, public, table
 from hubbub.tables.remote import remote
@@ -85,9 +86,11 @@ def _keep_keys(tables: Mapping[str, PrivateTable | PublicTable]) -> None:
         _, holder, key, _ = item.path
         there = tables.get(holder)
         if isinstance(there, PrivateTable) and trimmed(there.columns.get(key)):
+            plain = DeclareWithout("trim", key, holder)
             raise PolicyError(
                 f"table {name!r} finds its units by {holder}.{key}, which is declared with trim: two keys that differ "
-                "in blanks would become one. Declare it without."
+                f"in blanks would become one. Declare it {plain.in_python()}.",
+                remedy=plain,
             )
 
 
@@ -252,26 +255,67 @@ def resolved_paths(tables: Mapping[str, PrivateTable | PublicTable]) -> dict[str
     by_name = {name.lower(): (name, item) for name, item in tables.items()}
     resolved: dict[str, PrivateTable | PublicTable] = {}
     for name, item in tables.items():
-        end, steps = item, 0
+        end, steps, at = item, 0, name
         while isinstance(end, PrivateTable) and end.path is not None:
-            following, steps = by_name.get(end.path[1].lower(), (None, None))[1], steps + 1
+            (at_next, following), steps = by_name.get(end.path[1].lower(), (at, None)), steps + 1
             if not isinstance(following, PrivateTable) or steps > len(tables):
-                raise PolicyError(
-                    f"the unit of {name!r} stands in {end.path[1]!r}, which is not a private table of this session, or "
-                    "leads back to where it came from."
-                )
-            end = following
+                raise _leads_nowhere(name, at, end.path, tables)
+            end, at = following, at_next
         if item is end or not isinstance(item, PrivateTable) or not isinstance(end, PrivateTable) or item.path is None:
             resolved[name] = item
             continue
         if not isinstance(end.unit, str) or end.unit.lower() != item.path[3].lower():
-            raise PolicyError(f"the unit of {name!r} is {item.unit!r}, but the path ends at the unit {end.unit!r}.")
+            ways = _unit_of(name, item.path[1], item.path[3], [end.unit] if isinstance(end.unit, str) else [])
+            raise PolicyError(
+                f"the unit of {name!r} is {item.unit!r}, but the path ends at the unit {end.unit!r}.{_said(ways)}",
+                remedy=ways,
+            )
         if item.neighbours != end.neighbours or item.unit_space not in (None, end.space):
+            ways = _as_there(name, item, end)
             raise PolicyError(
                 f"{name!r} is about the units of another table: declare its neighbours and unit_space too."
+                f"{_said(ways)}",
+                remedy=ways,
             )
         resolved[name] = replace(item, unit_space=end.space)
     return resolved
+
+
+def _leads_nowhere(
+    name: str, at: str, path: tuple[str, str, str, str], tables: Mapping[str, PrivateTable | PublicTable]
+) -> PolicyError:
+    """What refuses the path of the table `at` that stops there, or goes round; with the table that was meant, where it
+    is plain which: one that has units.
+    """
+    _, holder, _, last = path
+    near = None
+    if find_name(holder, tables) is None:
+        near = meant_by(
+            holder, [n for n, t in tables.items() if isinstance(t, PrivateTable) and t.unit is not EACH_ROW and n != at]
+        )
+    ways = [] if near is None else [DeclareOption("unit", f"{near}.{last}", (at,))]
+    return PolicyError(
+        f"the unit of {name!r} stands in {holder!r}, which is not a private table of this session, or leads back to "
+        f"where it came from.{_said(ways)}",
+        remedy=ways,
+    )
+
+
+def _unit_of(name: str, holder: str, written: str, known: Sequence[str]) -> list[DeclareOption]:
+    """The unit of another table that was meant; none where it may be another one: who is protected nobody guesses."""
+    near = meant_by(written, known)
+    return [] if near is None else [DeclareOption("unit", f"{holder}.{near}", (name,))]
+
+
+def _as_there(name: str, item: PrivateTable, end: PrivateTable) -> list[DeclareOption]:
+    """The neighbours or the unit space of the table that holds the units; none where both are others."""
+    others: dict[str, str] = {"neighbours": end.neighbours} if item.neighbours != end.neighbours else {}
+    others |= {"unit_space": end.space} if item.unit_space not in (None, end.space) else {}
+    return [DeclareOption(option, value, (name,)) for option, value in others.items()] if len(others) == 1 else []
+
+
+def _said(ways: Sequence[DeclareOption]) -> str:
+    return f" Declare {ways[0].in_python()}." if ways else ""
 
 
 _OPTIONAL: Final = ("csv", "copy", "rows_per_unit_at_most")

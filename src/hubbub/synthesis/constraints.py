@@ -24,6 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.errors import ParameterError
+from hubbub.remedies import GiveOptions
+from hubbub.spelling import meant_by
 from hubbub.synthesis.domain import Domain
 from hubbub.synthesis.records import Categories, Edges, Schema
 
@@ -78,8 +80,8 @@ class Constraint:
         return np.asarray(self.allowed[tuple(codes[:, domain.place(c)] for c in self.columns)])
 
 
-def constraint(text: str, schema: Schema) -> Constraint:
-    """The constraint that a text states, over the codes of a schema.
+def constraint(text: str, schema: Schema, beside: Sequence[str] = ()) -> Constraint:
+    """The constraint that a text states, over the codes of a schema. beside: all that are given with it, itself too.
 
     >>> people = Schema({"age": Edges([0, 18, 120]), "married": Categories("no", "yes")})
     >>> constraint("age < 18 implies married = no", people).allowed
@@ -93,26 +95,46 @@ def constraint(text: str, schema: Schema) -> Constraint:
         raise ParameterError(
             f"constraint {text!r}: expected 'condition implies condition', as in 'a < 1 implies b = x'."
         )
-    before, after = (_conditions(side, text, schema) for side in sides)
+    before, after = (_conditions(side, text, schema, beside) for side in sides)
     columns = schema.domain.marginal(sorted({c for c, _ in (*before, *after)}))
     return Constraint(columns, ~_all(before, columns, schema) | _all(after, columns, schema))
 
 
-def _conditions(side: str, text: str, schema: Schema) -> list[tuple[str, Flags]]:
-    return [_condition(part, text, schema) for part in re.split(r"\s+and\s+", side, flags=re.IGNORECASE)]
+def _conditions(side: str, text: str, schema: Schema, beside: Sequence[str]) -> list[tuple[str, Flags]]:
+    return [_condition(part, text, schema, beside) for part in re.split(r"\s+and\s+", side, flags=re.IGNORECASE)]
 
 
-def _condition(part: str, text: str, schema: Schema) -> tuple[str, Flags]:
+def _condition(part: str, text: str, schema: Schema, beside: Sequence[str]) -> tuple[str, Flags]:
     match = _CONDITION.match(part)
     if match is None:
         raise ParameterError(f"constraint {text!r}: {part!r} is not a condition; write one as in age < 18.")
     name, sign, value = match[1].strip('"'), match[2], match[3].strip("\"'")
     if name not in schema.columns:
-        raise ParameterError(f"constraint {text!r}: no column {name!r}; declared are {', '.join(schema.columns)}.")
+        ways = _meant(match, text, schema, beside)
+        raise ParameterError(
+            f"constraint {text!r}: no column {name!r}; declared are {', '.join(schema.columns)}."
+            f"{''.join(f' Write {way.in_python()}.' for way in ways)}",
+            remedy=ways,
+        )
     column = schema.columns[name]
     if isinstance(column, Categories):
         return name, _of_categories(column, sign, value)
     return name, _of_bins(column, sign, value, text)
+
+
+def _meant(match: re.Match[str], text: str, schema: Schema, beside: Sequence[str]) -> tuple[GiveOptions, ...]:
+    """All constraints with the column that was meant by the one of a condition; nothing where it is not plain which."""
+    near = meant_by(match[1].strip('"'), schema.columns)
+    if near is None or text.count(match.string) != 1:
+        return ()
+    named = near if re.fullmatch(r"[^\s<>=!\"]+", near) else f'"{near}"'
+    start, end = match.span(1)
+    instead = text.replace(match.string, f"{match.string[:start]}{named}{match.string[end:]}")
+    try:
+        constraint(instead, schema)
+    except ParameterError:
+        return ()
+    return (GiveOptions(("constraints",), ([instead if one == text else one for one in beside or (text,)],)),)
 
 
 def _of_categories(column: Categories, sign: str, value: str) -> Flags:

@@ -170,7 +170,7 @@ class SynthesisQuestion:
 
     def limits(self) -> list[Constraint]:
         """The constraints as tables. Raises ParameterError where one does not parse."""
-        return [constraint(text, self.schema) for text in self.constraints]
+        return [constraint(text, self.schema, self.constraints) for text in self.constraints]
 
     def plan(self, *, assume_rows: int) -> SynthesisPlan:
         """The method and its predicted errors for about so many rows; reads nothing."""

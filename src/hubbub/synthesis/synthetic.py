@@ -23,7 +23,7 @@ from hubbub.accounting import Event, Number
 from hubbub.accounting.amounts import count
 from hubbub.errors import ParameterError
 from hubbub.noise import Bits
-from hubbub.remedies import LeaveOut
+from hubbub.remedies import GiveOptions, LeaveOut
 from hubbub.synthesis.aim import fit_adaptive
 from hubbub.synthesis.constraints import Constraint
 from hubbub.synthesis.domain import Domain
@@ -191,7 +191,12 @@ def prepared(
         thorough=thorough,
     )
     if rows is not None and rows > 0 and method == "auto" and not plan.beats_uniform:
-        raise ParameterError(f"{plan.reason} Nothing was spent; method='uniform' gives uniform records.")
+        more, uniform = GiveOptions(("epsilon",)), GiveOptions(("method",), ("uniform",))
+        raise ParameterError(
+            f"{plan.reason} Nothing was spent: ask with a larger amount, {more.in_python()}, or with "
+            f"{uniform.in_python()} for uniform records.",
+            remedy=(more, uniform),
+        )
     # Where the number of rows is bought, the plan that runs is made for it, and may cut columns more finely.
     support.check(plan.parts if rows is not None else max(plan.parts, MOST_PARTS))
     return support, plan

@@ -18,6 +18,7 @@ from zoneinfo import ZoneInfo
 from hubbub.errors import PolicyError
 from hubbub.keywords import named
 from hubbub.remedies import DeclareColumn
+from hubbub.tables.zone_names import a_zone, zone_meant
 
 __all__ = [
     "BLANKS",
@@ -266,8 +267,10 @@ def between(low: object, high: object, *, nullable: bool = True, tz: str | None 
     """
     if isinstance(high, str) and high == "auto":
         return _up_to(low, nullable, tz)
-    tz = None if tz is None else a_zone(tz)
+    if tz is not None:
+        _check_zone(low, high, nullable, tz)
     _check_unquoted(low, high, nullable)
+    _check_iso(low, high, nullable, tz)
     lo, hi = _in_clock(_bound(low, "lower"), tz), _in_clock(_bound(high, "upper"), tz)
     if isinstance(lo, Fraction) != isinstance(hi, Fraction) or isinstance(lo, dt.datetime) != isinstance(
         hi, dt.datetime
@@ -305,6 +308,41 @@ def _check_unquoted(low: object, high: object, nullable: object) -> None:
     )
 
 
+_YEAR_FIRST: Final = re.compile(r"(\d{4})([-/.])(\d{1,2})\2(\d{1,2})")
+
+
+def _check_iso(low: object, high: object, nullable: bool, tz: str | None) -> None:
+    """Raises PolicyError for a day that is written from the year to the day, but not as ISO writes it, with ISO's."""
+    texts = [end if isinstance(end, str) else "" for end in (low, high)]
+    days = [f"{day[1]}-{day[3]:0>2}-{day[4]:0>2}" if (day := _YEAR_FIRST.fullmatch(text)) else text for text in texts]
+    other = [text for text, day in zip(texts, days, strict=True) if text != day]
+    if other:
+        ways = _working(days[0] or low, days[1] or high, nullable=nullable, tz=tz)
+        raise PolicyError(
+            f"between(): the bound {other[0]!r} is not an ISO date or time such as '2025-01-31'.{_as_written(ways)}",
+            remedy=ways,
+        )
+
+
+def _check_zone(low: object, high: object, nullable: bool, tz: str) -> None:
+    """Raises PolicyError for a zone that is not known here, with the one that was meant."""
+    try:
+        a_zone(tz)
+    except PolicyError as error:
+        near = zone_meant(tz)
+        ways = () if near is None else _working(low, high, nullable=nullable, tz=near)
+        raise PolicyError(f"{error}{_as_written(ways)}", remedy=ways) from None
+
+
+def _working(low: object, high: object, *, nullable: bool, tz: str | None) -> tuple[DeclareColumn, ...]:
+    """A range as it was meant; nothing where it cannot be declared either."""
+    try:
+        between(low, high, nullable=nullable, tz=tz)
+    except PolicyError:
+        return ()
+    return _so("between", (low, high), nullable=nullable, tz=tz)
+
+
 def _so(how: str, values: Iterable[object], **flags: object) -> tuple[DeclareColumn, ...]:
     """A declaration of a column as it was meant; nothing where it holds more, or other, than a message should."""
     written = tuple(map(_of_python, values))
@@ -323,19 +361,6 @@ def _one_double(low: Fraction | dt.date, high: Fraction | dt.date) -> bool:
     if not (isinstance(low, Fraction) and isinstance(high, Fraction)):
         return False
     return float(low) == float(high) and not low.denominator == high.denominator == 1
-
-
-def a_zone(name: object) -> str:
-    """The name of a zone that is known here. Raises PolicyError for another."""
-    try:
-        if not isinstance(name, str) or not name:
-            raise ValueError
-        ZoneInfo(name)
-    except (ValueError, OSError):  # ZoneInfoNotFoundError is a KeyError
-        raise PolicyError(f"tz={name!r}: expected a zone such as 'Europe/Rome' or 'America/New_York'.") from None
-    except KeyError:
-        raise PolicyError(f"tz={name!r}: no such zone is known here. Write it as 'Europe/Rome'.") from None
-    return name
 
 
 def _up_to(low: object, nullable: object, tz: object) -> UpTo:
@@ -430,7 +455,12 @@ def one_of(*values: Scalar, other: str | None = None, others: bool = False, trim
         )
     if not values:
         raise PolicyError("one_of() needs at least one value: the groups an answer may name.")
-    cleaned = tuple(_category(v) for v in values)
+    try:
+        cleaned = tuple(_category(v) for v in values)
+    except PolicyError as error:
+        rest = [v for v in map(_of_python, values) if not isinstance(v, int | float) or _finite(v)]
+        fewer = so(rest) if rest and len(rest) < len(values) else ()
+        raise PolicyError(f"{error}{_as_written(fewer)}", remedy=fewer) from None
     families = {_family(v) for v in cleaned if v is not None}
     if len(families) > 1:
         raise PolicyError(f"one_of: values of mixed kinds ({', '.join(sorted(families))}); give values of one kind.")

@@ -18,7 +18,7 @@ from typing import Any, Final, Literal, get_args
 from hubbub.errors import PolicyError
 from hubbub.file_formats import Csv, csv_from
 from hubbub.keywords import named
-from hubbub.remedies import DeclareLimits, DeclareOption, DeclareRange, DeclareType, DeclareValues
+from hubbub.remedies import DeclareLimits, DeclareOption, DeclareRange, DeclareType, DeclareValues, DeclareWithout
 from hubbub.spelling import meant_by, one_spelling, space_name
 from hubbub.tables.columns import Between, Declaration, Edges, OneOf, Text, UpTo, between, one_of, trimmed
 from hubbub.tables.kinds import Kind, kind_meant, kind_named
@@ -124,10 +124,15 @@ class PrivateTable:
         made = between(*values, **flags) if how == "between" else one_of(*values, **flags)
         return replace(self, columns={**self.columns, column: made})
 
-    def renaming(self, old: str, new: str, *, inner: bool = False) -> PrivateTable:
-        """This table with a column under another name wherever it is declared, or with another table of its source."""
+    def renaming(self, old: str, new: str, *, inner: bool = False, key: bool = False) -> PrivateTable:
+        """This table with a column under another name wherever it is declared, or with another table of its source.
+
+        key: the column is another table's, by which the units of this one are reached.
+        """
         if inner:
             return replace(self, inner_table=new)
+        if key:
+            return replace(self, through={own: new if there == old else there for own, there in self.through.items()})
         named = {old: new}
         return replace(
             self,
@@ -173,6 +178,21 @@ class PublicTable:
     inner_table: str | None = None
     types: Mapping[str, Kind] = field(default_factory=dict)
     csv: Csv | None = None
+
+    def declaring(self, column: str, how: str, kind: str) -> PublicTable:
+        """This table with the type of a column, as a remedy says it: nothing else is declared of public columns."""
+        return replace(self, types={**self.types, column: Kind(kind)})
+
+    def renaming(self, old: str, new: str, *, inner: bool = False, key: bool = False) -> PublicTable:
+        """As `PrivateTable.renaming`."""
+        if inner:
+            return replace(self, inner_table=new)
+        named = {old: new}
+        return replace(
+            self,
+            types={named.get(name, name): kind for name, kind in self.types.items()},
+            csv=self.csv and replace(self.csv, formats={named.get(n, n): how for n, how in self.csv.formats.items()}),
+        )
 
 
 def _limit_or_auto(name: str, value: object) -> int | Auto | None:
@@ -327,9 +347,11 @@ def _keep_units(declared: Mapping[str, Declaration], unit: str | EachRow, throug
     )
     for name, what in declared.items():
         if trimmed(what) and name.lower() in {str(column).lower() for column in own}:
+            plain = DeclareWithout("trim", name)
             raise PolicyError(
                 f"column {name!r} says who is protected, and two people whose names differ in blanks would become one: "
-                "declare it without trim."
+                f"declare it {plain.in_python()}.",
+                remedy=plain,
             )
 
 

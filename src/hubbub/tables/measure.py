@@ -355,7 +355,10 @@ def value_of(
     low, high = _range_of(argument, declared)
     if argument.kind in TEMPORAL:
         return _of_clock(argument, clock(argument.kind, low, high, 2**bits), low, high, nullable(argument, declared))
-    grid = Grid(_exponent(low, high, bits, largest_bits, whole_numbers=whole(argument)))
+    try:
+        grid = Grid(_exponent(low, high, bits, largest_bits, whole_numbers=whole(argument)))
+    except OverflowError:
+        raise _beyond(argument, declared) from None
     floor, ceiling = math.floor(low / grid.step), math.ceil(high / grid.step)
     centre = (floor + ceiling) // 2 if centred else 0
     return Value(argument, grid, floor, ceiling, centre, nullable(argument, declared))
@@ -395,7 +398,10 @@ def _order(value: Value) -> str:
 
 
 def _exponent(low: Fraction, high: Fraction, bits: int, largest_bits: int = VALUE_BITS, *, whole_numbers: bool) -> int:
-    """The smallest k for which the range has at most 2^bits steps of 2^k, and no value more than 2^largest_bits."""
+    """The smallest k for which the range has at most 2^bits steps of 2^k, and no value more than 2^largest_bits.
+
+    Raises OverflowError for a range whose steps no double holds.
+    """
     width, largest = high - low, max(abs(low), abs(high))
     least_step = max(width / 2**bits, largest / 2 ** (min(bits, largest_bits) if width == 0 else largest_bits))
     if least_step == 0:
@@ -405,8 +411,19 @@ def _exponent(low: Fraction, high: Fraction, bits: int, largest_bits: int = VALU
         k += 1
     k = max(k, 0) if whole_numbers else k
     if k > LARGEST_EXPONENT:
-        raise PolicyError("declared bounds beyond 1e290 cannot be put on a grid; declare the range you would believe.")
+        raise OverflowError
     return max(k, -LARGEST_EXPONENT)
+
+
+def _beyond(argument: Expression, declared: Mapping[str, Declaration]) -> PolicyError:
+    """What refuses a range that has no grid: of a column that is declared so, or of what is computed."""
+    way: DeclareRange | Rewrite = Rewrite("LEAST(GREATEST(..., low), high)")
+    if isinstance(argument, Column) and isinstance(declared.get(argument.name), Between | Edges):
+        way = DeclareRange(argument.called)
+    return PolicyError(
+        f"bounds beyond 1e290 cannot be put on a grid. Give the range that you would believe: {way.in_python()}.",
+        remedy=way,
+    )
 
 
 def _range_of(argument: Expression, declared: Mapping[str, Declaration]) -> tuple[Fraction, Fraction]:

@@ -30,6 +30,9 @@ from hubbub.engines.fields import usable
 from hubbub.engines.outer_engine import quiet
 from hubbub.errors import PolicyError
 from hubbub.plain import quick
+from hubbub.remedies import CorrectName
+from hubbub.spelling import meant_by
+from hubbub.sql.bind.scope import did_you_mean
 
 __all__ = ["write_kept"]
 
@@ -47,9 +50,7 @@ def write_kept(name: str, files: Sequence[str], unit: str, most: int, place: Pat
             quiet(con)
             before = [stamp_of(file) for file in files]
             read, physical, patient = _parquet(con, name, ParquetFile(files[0], tuple(files)))
-            owner = next((quote(c) for c in physical if c.lower() == unit.lower()), None)
-            if owner is None:
-                raise PolicyError(f"table {name!r}: there is no column {unit!r} in its files.")
+            owner = _owner(name, physical, unit)
             chosen = _chosen(physical, owner, most)
             into = f"TO {_text(str(made))} (FORMAT parquet, COMPRESSION zstd)"
             patiently = None if patient is None else partial(_patiently, con, patient, chosen, into)
@@ -79,6 +80,18 @@ def write_kept(name: str, files: Sequence[str], unit: str, most: int, place: Pat
 def _patiently(con: duckdb.DuckDBPyConnection, patient: Patient, chosen: Callable[[str], str], into: str) -> None:
     con.register("patient_rows", patient.table())
     con.execute(f"COPY ({chosen(patient.relation('patient_rows'))}) {into}")
+
+
+def _owner(name: str, physical: Mapping[str, str], unit: str) -> str:
+    """The column of the unit, quoted. Raises PolicyError where there is none."""
+    owner = next((c for c in physical if c.lower() == unit.lower()), None)
+    if owner is None:
+        near = meant_by(unit, physical)
+        raise PolicyError(
+            f"table {name!r}: there is no column {unit!r} in its files. {did_you_mean(unit, physical)}",
+            remedy=() if near is None else CorrectName(near, unit, name),
+        )
+    return quote(owner)
 
 
 def _chosen(physical: Mapping[str, str], owner: str, most: int) -> Callable[[str], str]:

@@ -25,6 +25,8 @@ from hubbub.engines.duckdb.fitted import OBJECTS, rows_as_table
 from hubbub.engines.duckdb.ods_file import OdsFile
 from hubbub.engines.duckdb.xlsx_file import XlsxFile
 from hubbub.errors import PolicyError
+from hubbub.remedies import CorrectName, DeclareOption, Remedy
+from hubbub.spelling import meant_by
 from hubbub.tables.kinds import Kind
 
 __all__ = ["read_sheet", "sheet_columns", "sheet_values"]
@@ -39,11 +41,11 @@ def sheet_columns(name: str, path: str, sheet: str | None) -> list[str]:
 
     Raises PolicyError where the extra `excel` is not there, and for a file without such a sheet or a usable first row.
     """
-    header, problem = list[str](), None
+    header, problem, ways = list[str](), None, list[Remedy]()
     try:
         header = _header(_first_row(path, sheet))
     except PolicyError as error:
-        problem = str(error)
+        problem, ways = str(error), [_of(name, way) for way in error.remedies]
     except Exception:  # a file may be broken in any way, and the words of its reader may hold rows
         problem = "it cannot be read as a spreadsheet"
     if problem is None and (not header or not all(header)):
@@ -51,8 +53,13 @@ def sheet_columns(name: str, path: str, sheet: str | None) -> list[str]:
     if problem is None and len({column.lower() for column in header}) < len(header):
         problem = "two columns have the same name (case aside); rename one"
     if problem:
-        raise PolicyError(f"table {name!r}: {path!r}: {problem}.")
+        raise PolicyError(f"table {name!r}: {path!r}: {problem}.", remedy=ways)
     return header
+
+
+def _of(name: str, way: Remedy) -> Remedy:
+    """A way out of a file's refusal, of the table that is read from it."""
+    return way.fill(tables=(name,)) if isinstance(way, DeclareOption) else way.fill(table=name)
 
 
 def read_sheet(path: str, sheet: str | None, schema: pa.Schema, types: Mapping[str, Kind]) -> pa.Table:
@@ -123,9 +130,14 @@ def _opened(path: str) -> Iterator[XlsxFile | OdsFile]:
 
 def _chosen(names: list[str], sheet: str | None) -> str:
     if sheet is None and len(names) > 1:
-        raise PolicyError(f"it has the sheets {', '.join(names)}; say which with table=")
+        way = DeclareOption("table")
+        raise PolicyError(f"it has the sheets {', '.join(names)}; say which with {way.in_python()}", remedy=way)
     if sheet is not None and sheet not in names:
-        raise PolicyError(f"it has no sheet {sheet!r}; it has {', '.join(names)}")
+        near = meant_by(sheet, names)
+        raise PolicyError(
+            f"it has no sheet {sheet!r}; it has {', '.join(map(repr, names))}",
+            remedy=() if near is None else CorrectName(near, sheet, inner=True),
+        )
     return sheet or names[0]
 
 

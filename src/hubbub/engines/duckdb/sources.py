@@ -27,7 +27,7 @@ from hubbub.errors import PolicyError
 from hubbub.file_formats import FILES, Csv, files_of, kind_of_file, several_files
 from hubbub.late import late
 from hubbub.plain import quick
-from hubbub.remedies import CorrectName, DeclareOption, DeclareType
+from hubbub.remedies import CorrectName, DeclareOption, DeclareType, DeclareWithout
 from hubbub.spelling import meant_by
 from hubbub.tables.declare import PrivateTable, PublicTable
 from hubbub.tables.kinds import Kind
@@ -125,7 +125,12 @@ def source_of(name: str, table: PrivateTable | PublicTable) -> Source:
         raise PolicyError(f"table {name!r}: there is no file {masked(str(path))!r}.")
     kind = kind_of_file(path)
     if table.csv is not None and kind not in (None, "csv"):
-        raise PolicyError(f"table {name!r}: csv= says how a CSV is written, and {path.name!r} is not one.")
+        plain = DeclareWithout("csv", table=name)
+        raise PolicyError(
+            f"table {name!r}: csv= says how a CSV is written, and {path.name!r} is not one: declare it "
+            f"{plain.in_python()}.",
+            remedy=plain,
+        )
     match kind or (table.csv and "csv"):
         case "parquet":
             return ParquetFile(str(path.resolve()), (str(path.resolve()),))

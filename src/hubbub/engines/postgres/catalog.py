@@ -27,6 +27,8 @@ from hubbub.engines.base_tables import not_trusted
 from hubbub.engines.postgres.dialect import POSTGRES
 from hubbub.engines.postgres.settings import Kept, begin
 from hubbub.errors import PolicyError
+from hubbub.remedies import CorrectName
+from hubbub.spelling import meant_by
 from hubbub.sql.bind.scope import did_you_mean
 
 __all__ = ["TYPES", "Found", "look", "never_null", "refuse_hidden", "roots_of", "server_of", "steady", "strayed"]
@@ -172,6 +174,14 @@ def look(con: psycopg.Connection[Any], name: str, inner: str, *, trusted: bool) 
     return _found(con, name, inner, [space] if space else own, bare, trusted=trusted)
 
 
+def _missing(name: str, inner: str, bare: str, known: Sequence[str]) -> PolicyError:
+    """What refuses a table that is not there, with the one of the same schema that was meant."""
+    near = meant_by(bare, [table for table in known if "." not in table])
+    ways = [] if near is None else [CorrectName(inner.removesuffix(bare) + near, inner, name, inner=True)]
+    hint = f"Did you mean {ways[0].in_python()}?" if ways else did_you_mean(bare, known)
+    return PolicyError(f"table {name!r}: the database has no table {inner!r}. {hint}", remedy=ways)
+
+
 def _found(
     con: psycopg.Connection[Any], name: str, inner: str, schemas: list[str], bare: str, *, trusted: bool
 ) -> Found:
@@ -179,7 +189,7 @@ def _found(
     row = con.execute(_TABLE, {"schemas": schemas, "name": bare}).fetchone()
     if row is None:
         names = [r[0] for r in con.execute(_NAMES, [schemas]).fetchall()]
-        raise PolicyError(f"table {name!r}: the database has no table {inner!r}. {did_you_mean(bare, names)}")
+        raise _missing(name, inner, bare, names)
     oid, schema, relname, relkind, filenode, secured, foreign, unusual, generated, defined, version = row
     columns = con.execute(_COLUMNS, [oid]).fetchall()
     if relkind not in _KINDS and relkind not in ("r", "p"):

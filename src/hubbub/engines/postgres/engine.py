@@ -36,6 +36,7 @@ from hubbub.engines.postgres.settings import NAME, Kept, begin, connect, limit
 from hubbub.engines.stopping import asker
 from hubbub.errors import EngineError, PolicyError, QueryError
 from hubbub.ledger.places import INSIDE
+from hubbub.remedies import DeclareOption
 from hubbub.sql.emit.place import Place
 from hubbub.sql.emit.plan import aggregate_sql, listed_sql, summed
 from hubbub.sql.emit.rows import rows_sql
@@ -121,7 +122,10 @@ class PostgresEngine:
         if not isinstance(address, PostgresAddress):
             raise PolicyError(f"table {name!r}: a session's private tables are all in Postgres, or none is.")
         if not inner:
-            raise PolicyError(f"table {name!r}: which table of {address}? Declare table='schema.name'.")
+            way = DeclareOption("table", tables=(name,))
+            raise PolicyError(
+                f"table {name!r}: which table of {address}? Declare {way.in_python()}, as in 'schema.name'.", remedy=way
+            )
         if any(known.address.url != address.url for known in self._known.values()):
             raise PolicyError(f"table {name!r} is in another database than the session's other private tables.")
         with self._reading(address, name) as con:

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from hubbub.errors import InternalError, QueryError
-from hubbub.remedies import Remedy
+from hubbub.remedies import CorrectName, DeclareType, Remedy
+from hubbub.spelling import meant_by
 from hubbub.sql.bind.renumber import renumbered
 from hubbub.sql.bind.scope import Catalog, PublicSide, TableInfo, did_you_mean, find_name, meant
 from hubbub.sql.bind.zoned import Moments
@@ -216,9 +217,24 @@ class Reader:
         columns = self.catalog[name].columns
         own_name, key_name = find_name(own, columns), find_name(key, scan.columns)
         if own_name is None or key_name is None:
-            raise self.refuse(f"the unit of {name!r} is reached by {own!r} = {other}.{key}: no such column.", node)
+            ways = []
+            if key_name is not None or own_name is not None:  # of two slips neither is one alone
+                slips = (own, columns) if own_name is None else (key, scan.columns)
+                near = meant_by(*slips)
+                ways = [] if near is None else [CorrectName(near, slips[0], name, key=own_name is not None)]
+            hint = "".join(f" Write {way.in_python()}." for way in ways)
+            raise self.refuse(
+                f"the unit of {name!r} is reached by {own!r} = {other}.{key}: no such column.{hint}", node, remedy=ways
+            )
         if columns[own_name] is not scan.columns[key_name] or columns[own_name] is Kind.OTHER:
-            raise self.refuse(f"the unit of {name!r}: {own!r} and {other}.{key} hold values of two types.", node)
+            ends = {(name, own_name): columns[own_name], (spelled, key_name): scan.columns[key_name]}
+            texts = [at for at, kind in ends.items() if kind is Kind.TEXT]
+            fits = len(texts) == 1 and Kind.INTEGER in ends.values()
+            whole = [DeclareType(column, Kind.INTEGER.value, its_table) for its_table, column in texts] if fits else []
+            hint = "".join(f" Declare {way.in_python()}." for way in whole)
+            raise self.refuse(
+                f"the unit of {name!r}: {own!r} and {other}.{key} hold values of two types.{hint}", node, remedy=whole
+            )
         return Path(own_name, spelled, key_name, scan)
 
     def leaf(self, tree: exp.Query, node: exp.Expr) -> PublicRelation:

@@ -24,6 +24,7 @@ from hubbub.sql.bind.expression import ExpressionReader
 from hubbub.sql.bind.scope import Scope, Source, TableColumns
 from hubbub.sql.bind.zoned import moments_of
 from hubbub.sql.text.hints import clause_refused
+from hubbub.sql.text.locate import span_of
 from hubbub.sql.text.repairs import texts_of
 from hubbub.tables.expressions import Call, Column, Compare, Expression, Logic, columns_of
 from hubbub.tables.kinds import Kind
@@ -217,6 +218,20 @@ def merge(reader: Reader, scope: Scope, item: Item, name: str) -> None:
     item.on.append(Paired(left, right, item.node))
 
 
+def _too_early(reader: Reader, item: Item, place: int) -> QueryError:
+    """What refuses a condition of ON that names a table which is joined later. Whether the condition moves there, or
+    that join here, changes which rows stay: who wrote it knows.
+    """
+    term = item.on[place]
+    span = None if isinstance(term, Paired) else span_of(term)
+    there = Rewrite(f"ON ... AND {'...' if span is None else reader.text[span[0] : span[1] + 1]}")
+    return reader.refuse(
+        f"ON names a table that is joined later: put its condition there, {there.example}; or join that table before.",
+        item.node,
+        remedy=there,
+    )
+
+
 def joined(
     reader: Reader, items: list[Item], pool: list[tuple[exp.Expr, Expression]], read: ExpressionReader
 ) -> tuple[Relation, PublicRelation | None]:
@@ -259,8 +274,9 @@ def joined(
     known = items[0].names
     for item, on in zip(items[1:], conditions[1:], strict=True):
         known |= item.names
-        if any(not columns_of(term) <= known for term in on):
-            raise reader.refuse("ON names a table that is joined later; put its condition there.", item.node)
+        early = next((i for i, term in enumerate(on) if not columns_of(term) <= known), None)
+        if early is not None:
+            raise _too_early(reader, item, early)
         relation_ = _join(reader, relation_, item, on, pool)
     return relation_, kept
 

@@ -22,12 +22,13 @@ from sqlglot import exp
 
 from hubbub.errors import PolicyError
 from hubbub.remedies import DeclareRange, Rewrite
-from hubbub.sql.text.locate import refuse
-from hubbub.tables.columns import Between, a_zone
+from hubbub.sql.text.locate import in_place, refuse
+from hubbub.tables.columns import Between
 from hubbub.tables.expressions import Column, Compare, CompareOp, Expression, Literal
 from hubbub.tables.functions import EPOCH
 from hubbub.tables.kinds import TEMPORAL, Kind
 from hubbub.tables.spans import span
+from hubbub.tables.zone_names import a_zone, zone_meant
 from hubbub.tables.zones import local
 
 if TYPE_CHECKING:
@@ -170,10 +171,10 @@ def _zone(reader: ExpressionReader, node: exp.AtTimeZone) -> str:
     try:
         return a_zone(str(zone.this))
     except PolicyError:
+        near = zone_meant(str(zone.this))
+        way = Rewrite("'Europe/Rome'") if near is None else in_place(f"'{near}'", reader.text, zone)
         raise reader.refuse(
-            f"no zone {str(zone.this)[:60]!r} is known here; write it as 'Europe/Rome' or 'UTC'.",
-            zone,
-            remedy=Rewrite("'Europe/Rome'"),
+            f"no zone {str(zone.this)[:60]!r} is known here; write it as {way.example} or 'UTC'.", zone, remedy=way
         ) from None
 
 
