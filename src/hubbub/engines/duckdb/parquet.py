@@ -12,6 +12,10 @@ hence the hash of a unit, are equal bit for bit:
 - moment in milliseconds: a thousand times the stored number, NULL where 64 bits do not hold it; the two numbers that
   stand for infinity stand for it.
 
+Where a footer says of a part of a column that it is all NULL, DuckDB makes it so and Arrow looks: there the patient
+reading has NULL, too. A file whose footer names another number of rows than its parts have is refused: at it one of
+the two readings would fail.
+
 A decimal whose stored bytes may be more than its digits need can make DuckDB fail as well, and is not a type that the
 two readers agree on where the digits are too many: such a column is refused.
 """
@@ -28,6 +32,7 @@ import numpy as np
 import pyarrow as pa
 
 from hubbub.engines.duckdb.dialect import quote
+from hubbub.engines.duckdb.parquet_footer import Leaf, Part, parts_of
 from hubbub.engines.duckdb.utf8 import as_utf8
 from hubbub.errors import PolicyError
 from hubbub.late import late
@@ -73,11 +78,11 @@ class Patient:
 
     def _of_file(self, path: str) -> pa.Table:
         with pq.ParquetFile(path) as file:
-            leaves, reader = [leaf.path for leaf in _leaves(file)], file.reader
-            columns = {
-                name: _AS[kind](reader.read_all(column_indices=[leaves.index(name)]).column(0))
-                for name, kind in self.fallible.items()
-            }
+            leaves, columns = _leaves(file), {}
+            parts = _parts(path, leaves)
+            for name, kind in self.fallible.items():
+                at = [leaf.path for leaf in leaves].index(name)
+                columns[name] = _column(file.reader, at, _AS[kind], parts)
             rows = file.metadata.num_rows
             return pa.table({**columns, _ROW: np.arange(rows), _FILE: pa.repeat(path, rows)})
 
@@ -107,14 +112,15 @@ def parquet_columns(name: str, path: str, described: Mapping[str, str]) -> tuple
     """The physical type of each column as DuckDB described it, or a word that no question can use where a value could
     make its reader fail for good; and the columns of which a value can make the quick reading fail.
 
-    Raises PolicyError for a file whose columns cannot be told apart by their names.
+    Raises PolicyError for a file whose columns cannot be told apart by their names, or whose footer contradicts itself.
     """
     problem = None
     try:
         with pq.ParquetFile(path) as file:
             leaves, top = _leaves(file), list(file.schema_arrow.names)
+        _parts(path, leaves)
     except (pa.ArrowException, OSError, ValueError):
-        problem = "its footer cannot be read"
+        problem = "its footer cannot be read, or contradicts itself on how many rows and values there are"
     else:
         if len({column.lower() for column in top}) < len(top):
             problem = "two of its columns have the same name (case aside); rename one"
@@ -143,6 +149,10 @@ def parquet_columns(name: str, path: str, described: Mapping[str, str]) -> tuple
         elif (unit := _unit(leaf)) is not None:
             fallible[column] = f"{_WITH_UNIT[base]} {unit}"
     return physical, fallible
+
+
+def _parts(path: str, leaves: Sequence[Any]) -> list[Part]:
+    return parts_of(path, [Leaf(leaf.max_definition_level, leaf.max_repetition_level) for leaf in leaves])
 
 
 _WITH_UNIT = {"TIME": "time", "TIMESTAMP": "moment", "TIMESTAMP WITH TIME ZONE": "instant"}
@@ -208,6 +218,20 @@ _AS: Mapping[str, Callable[[Any], Any]] = {
     "instant MILLIS": lambda column: _microseconds(column).cast(pa.timestamp("us", "UTC")),
 }
 """From Arrow's column to the one that DuckDB's reader would have given."""
+
+
+def _column(reader: Any, at: int, made: Callable[[Any], Any], parts: Sequence[Part]) -> Any:
+    """A column, by its place, part by part: Arrow takes what a part has beyond its rows for the next one's."""
+    kind, chunks = made(reader.read_row_groups([], column_indices=[at]).column(0)).type, []
+    for i, part in enumerate(parts):
+        null = at in part.null
+        read = pa.nulls(part.rows, kind) if null else made(reader.read_row_group(i, column_indices=[at]).column(0))
+        chunks += _chunks(read)
+    return pa.chunked_array(chunks, kind)
+
+
+def _chunks(column: Any) -> list[Any]:
+    return column.chunks if isinstance(column, pa.ChunkedArray) else [column]
 
 
 def _listed(files: Sequence[str]) -> str:
