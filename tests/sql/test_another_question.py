@@ -124,3 +124,24 @@ def test_names_that_are_taken_already_are_those_that_duckdb_gives(desk: Desk) ->
         for column, meant in zip(columns, ("id", "g", "n"), strict=True):
             name = column[0]
             assert same(desk, f"SELECT COUNT({name}) FROM t AS a({names})", f"SELECT COUNT({meant}) FROM t"), name
+
+
+@pytest.mark.parametrize("star", ["*", "t.*"])
+def test_a_column_that_is_not_there_cannot_be_left_out(desk: Desk, star: str) -> None:
+    """A misspelt one is left in, and DISTINCT keeps more rows."""
+    with pytest.raises(QueryError, match=r"there is no column 'nn' to leave out\. Did you mean 'n'"):
+        desk.statement(f"SELECT COUNT(*) FROM (SELECT DISTINCT {star} EXCLUDE (nn) FROM t)")
+
+
+def test_of_a_name_that_two_tables_have_both_columns_are_left_out(desk: Desk) -> None:
+    """As in DuckDB; with its table's name one."""
+    joined = "FROM t AS a JOIN t AS b ON a.id = b.id"
+    some = "SELECT COUNT(*) FROM (SELECT DISTINCT {} FROM t AS a JOIN t AS b ON a.id = b.id)"
+    assert same(desk, some.format("* EXCLUDE (g)"), some.format("a.id, a.n, b.id AS i, b.n AS m"))
+    assert same(desk, some.format("* EXCLUDE (b.g)"), some.format("a.id, a.g, a.n, b.id AS i, b.n AS m"))
+    con = duckdb.connect()
+    con.register("t", ROWS)
+    left = {
+        text: [c[0] for c in con.execute(f"SELECT * EXCLUDE ({text}) {joined}").description] for text in ("g", "b.g")
+    }
+    assert left == {"g": ["id", "n", "id", "n"], "b.g": ["id", "g", "n", "id", "n"]}

@@ -77,15 +77,34 @@ def _item(rows: Rows, item: exp.Expr, read: ExpressionReader) -> list[tuple[str,
                     remedy=meant(item.table, aliases, rows.reader.text, item.args["table"]),
                 )
             scope = Scope(rows.reader.text, [source])
-        left_out = {c.name.lower() for c in star.args.get("except_") or []}
+        left_out = _left_out(rows.reader, scope, star)
         for name, value in star.args.items():
             if value and name != "except_":
                 raise _star_refused(rows.reader, star, name, item)
-        return [(name, e) for name, e in scope.every().items() if name.lower() not in left_out]
+        return list(scope.every(left_out).items())
     if isinstance(item, exp.Alias):
         read.only_known_arguments(item)
     name = item.alias_or_name or f"column{len(rows.reader.text)}"
     return [(name, read.read(item.unalias()))]
+
+
+def _left_out(reader: Reader, scope: Scope, star: exp.Star) -> set[tuple[str, str]]:
+    """What EXCLUDE leaves out: of a name that several tables have, as in DuckDB, the column of each.
+
+    Raises QueryError for a name that no column has.
+    """
+    left_out: set[tuple[str, str]] = set()
+    for one in star.args.get("except_") or []:
+        held = scope.held(one.name, one.table if isinstance(one, exp.Column) else "")
+        if not held:
+            every = list(dict.fromkeys(c for s in scope.sources for c in s.columns))
+            raise reader.refuse(
+                f"EXCLUDE: there is no column {one.name!r} to leave out. {did_you_mean(one.name, every)}",
+                one,
+                remedy=meant(one.name, every, reader.text, one.this if isinstance(one, exp.Column) else one),
+            )
+        left_out.update(held)
+    return left_out
 
 
 def _star_refused(reader: Reader, star: exp.Star, part: str, item: exp.Expr) -> QueryError:

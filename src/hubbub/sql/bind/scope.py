@@ -7,7 +7,7 @@ m` in a sub-query is the expression itself wherever `m` stands.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Protocol
@@ -276,13 +276,18 @@ class Scope:
         """The item of FROM of this name. An alias hides a table's own name, which then means a SELECT further out."""
         return next((s for s in self.sources if s.alias.lower() == alias.lower()), None)
 
-    def every(self) -> dict[str, Expression]:
-        """All columns in order, as `*` lists them; a column of USING once, a name taken twice refused by its reader."""
+    def every(self, left_out: Container[tuple[str, str]] = ()) -> dict[str, Expression]:
+        """All columns in order, as `*` lists them; a column of USING once, a name taken twice refused by its reader.
+
+        left_out: columns as `held` names them.
+        """
         columns: dict[str, Expression] = {}
         for source in self.sources:
             for name, expression in source.columns.items():
                 merged = find_name(name, self.merged)
                 unique, i = name, 1
+                if ("", merged) in left_out or (merged is None and (source.alias, name) in left_out):
+                    continue
                 if merged is None:
                     while unique in columns:
                         unique, i = f"{name}_{i}", i + 1
@@ -290,6 +295,14 @@ class Scope:
                 elif merged not in columns:
                     columns[merged] = self.merged[merged]
         return columns
+
+    def held(self, name: str, table: str = "") -> list[tuple[str, str]]:
+        """The columns of a name, each with the alias of its source, which is "" of one of USING."""
+        merged = find_name(name, self.merged)
+        if merged is not None:
+            return [("", merged)]
+        sources = [s for s in self.sources if table.lower() in ("", s.alias.lower())]
+        return [(s.alias, column) for s in sources if (column := s.named(name)) is not None]
 
     def _of_several(self, node: exp.Column, holders: Sequence[tuple[Source, str]]) -> Exception:
         """What refuses a column that several tables have: whose it is only its writer knows, so each way is a blank."""
