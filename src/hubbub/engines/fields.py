@@ -23,11 +23,15 @@ from hubbub.sql.emit.dialect import Dialect
 from hubbub.tables.columns import Between, Declaration, Edges, OneOf, Text, UpTo, trimmed
 from hubbub.tables.kinds import Kind
 
-__all__ = ["Fields", "normalised", "usable"]
+__all__ = ["CUT", "Fields", "normalised", "usable"]
 
 _INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"}
 _TIMESTAMPS = {"TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"}
 _UNITS = {"UBIGINT", "HUGEINT", "UHUGEINT", "DECIMAL", "BOOLEAN", "DATE", "TIME", "BLOB", "TIMESTAMP WITH TIME ZONE"}
+
+
+CUT = "(96 bits)"
+"""Stands behind a physical type whose values are told apart as they are stored, and no longer as they are read."""
 
 
 @dataclass(frozen=True)
@@ -126,7 +130,7 @@ class Fields:
             raise self._units_in_one(name, "is declared as a number; large whole numbers", "integer", "text")
         if base in ("DOUBLE", "FLOAT"):
             return name, self.dialect.unit_double(sql)
-        if base in _INTEGERS | _TIMESTAMPS | _UNITS | {"NULL"}:
+        if base in _INTEGERS | _TIMESTAMPS | _UNITS | {"NULL"} and not self.physical[name].endswith(CUT):
             return name, self.dialect.unit(sql, base)
         raise PolicyError(
             f"table {self.name!r}: the unit column {name!r} is of type {self.physical[name]}; a unit is named by "

@@ -34,6 +34,7 @@ import pyarrow as pa
 from hubbub.engines.duckdb.dialect import quote
 from hubbub.engines.duckdb.parquet_footer import Leaf, Part, parts_of
 from hubbub.engines.duckdb.utf8 import as_utf8
+from hubbub.engines.fields import CUT
 from hubbub.errors import PolicyError
 from hubbub.late import late
 
@@ -144,8 +145,9 @@ def parquet_columns(name: str, path: str, described: Mapping[str, str]) -> tuple
                 physical[column] = f"{leaf.physical_type} {kind}"
         elif base == "VARCHAR":
             fallible[column] = "text"
-        elif leaf.physical_type == "INT96" and INT96_FAILS:
-            physical[column] = f"INT96 {kind}"
+        elif leaf.physical_type == "INT96":
+            # DuckDB cuts the nanoseconds off: a moment as any other, and no name of a unit.
+            physical[column] = f"INT96 {kind}" if INT96_FAILS else f"{kind}{CUT}"
         elif (unit := _unit(leaf)) is not None:
             fallible[column] = f"{_WITH_UNIT[base]} {unit}"
     return physical, fallible

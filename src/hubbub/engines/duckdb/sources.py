@@ -96,6 +96,7 @@ Source = ParquetFile | CsvFile | DuckDBFile | SqliteFile | Sheet | Frame
 
 READINGS = 3
 """How often a file is read, or a question, where files are written anew meanwhile."""
+_DAY = 86_400_000  # milliseconds
 UNUSABLE = pa.list_(pa.null())
 """The type of a column that no question can use."""
 
@@ -400,11 +401,25 @@ def _safe_column(column: Any) -> Any:
     if pa.types.is_timestamp(kind):
         # The instants as they are, in UTC; which of them a question can use, the engine's expression decides.
         return column.cast(pa.timestamp(kind.unit))
+    if pa.types.is_date64(kind):
+        return _days(column)
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
         return utf8_texts(column)
     if pa.types.is_float16(kind):
         return column.cast(pa.float32())
     return column
+
+
+def _days(column: Any) -> Any:
+    """Days of milliseconds, each of which is one of 32 bits or NULL: DuckDB cuts what is beyond a day off, and what is
+    beyond 32 bits, and two people would be one.
+    """
+    stored = column.cast(pa.int64())
+    days = pc.divide(stored, _DAY)
+    least, most = -(2**31), 2**31 - 1
+    within = pc.and_(pc.greater_equal(days, least), pc.less_equal(days, most))
+    fits = pc.and_(within, pc.equal(pc.multiply(pc.if_else(within, days, 0), _DAY), stored))
+    return pc.if_else(fits, days, pa.scalar(None, pa.int64())).cast(pa.int32()).cast(pa.date32())
 
 
 def _unwrapped(column: Any) -> Any:

@@ -1,0 +1,106 @@
+"""Two people are never one because of how the engine reads the column that names them: as many units as there are
+values, of every type of a frame and of a Parquet file; or the column is refused, or a value names nobody, alone.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import hubbub as hb
+from answers import Desk
+from hubbub.engines.duckdb.engine import DuckDBEngine
+from hubbub.errors import PolicyError
+from people import HUGE
+
+DAY = 86_400_000
+SMALL, ENDS = [0, 1, 2, 999, 1000, DAY, DAY + 1], [2**63 - 1, 2**63 - 2, -(2**63), -(2**63) + 1, 2**62]
+
+
+def _stored(values: list[int], kind: Any) -> pa.Array:
+    width = pa.int32() if kind.bit_width == 32 else pa.int64()
+    return pa.array([v for v in values if v.bit_length() < kind.bit_width], width).view(kind)
+
+
+COLUMNS: dict[str, pa.Array] = {
+    str(kind): _stored([*SMALL, *ENDS, DAY * 2**32, DAY * (2**32 + 1), 2**31 - 1, -(2**31)], kind)
+    for kind in (
+        *(pa.timestamp(unit, zone) for unit in ("s", "ms", "us", "ns") for zone in (None, "UTC")),
+        *(pa.date32(), pa.date64(), pa.time32("s"), pa.time32("ms"), pa.time64("us"), pa.time64("ns")),
+    )
+}
+COLUMNS |= {
+    "uint64": pa.array([0, 2**63 - 1, 2**63, 2**64 - 1], pa.uint64()),
+    "half": pa.array([1.0, 1.001, 65504.0, float("inf"), float("-inf")], pa.float16()),
+    "decimal": pa.array([Decimal(10**37), Decimal(10**37 + 1), Decimal(1)], pa.decimal128(38, 0)),
+    "uuid": pa.array([b"a" * 16, b"b" * 16, b"\0" * 16], pa.uuid()),
+    "text": pa.array(["a", "A", "a ", " a", "e\u0301", "\u00e9", "", "\0", "a\0", "1", "1.0", "01"]),
+    "view": pa.array(["a" * 20, "a" * 20 + " ", "a" * 20 + "\0", "A" * 20], pa.string_view()),
+    "bytes": pa.array([b"a", b"A", b"a\0", b"\xff", b""]),
+    "bytes 3": pa.array([b"abc", b"abd", b"\0\0\0"], pa.binary(3)),
+}
+FORMS: dict[str, dict[str, Any] | None] = {
+    "frame": None,
+    "file": {},
+    "file of 96 bits": {"use_deprecated_int96_timestamps": True},
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("name", COLUMNS)
+def test_as_many_units_as_values(name: str, form: str, tmp_path: Path) -> None:
+    """No two values that name somebody name the same one."""
+    column, how = COLUMNS[name], FORMS[form]
+    source: Any = pa.table({"u": column})
+    if how is not None:
+        try:
+            pq.write_table(source, tmp_path / "t.parquet", **how)
+        except pa.ArrowInvalid:
+            pytest.skip("pyarrow writes no such numbers")
+        if name.startswith("date64"):
+            pytest.skip("pyarrow itself writes days")
+        source = str(tmp_path / "t.parquet")
+    engine = DuckDBEngine()
+    try:
+        engine.add("t", hb.table(source, unit="u", max_groups=1, max_rows=1))
+    except PolicyError as error:
+        assert "the unit column 'u' is of type" in str(error)
+        return
+    finally:
+        engine.close()
+    known = engine._known["t"]
+    relation = known.relation
+    if known.patient is not None:
+        relation = known.patient.relation("rows")
+    with duckdb.connect() as con:
+        if known.held is not None:
+            con.register(relation, known.held.table())
+        elif known.patient is not None:
+            con.register("rows", known.patient.table())
+        counted = f"SELECT count({known.unit}), count(DISTINCT {known.unit}) FROM {relation}"
+        ((named, units),) = con.execute(counted).fetchall()
+    assert 1 < named == units
+
+
+def test_a_moment_of_96_bits_is_a_value_as_any_other(tmp_path: Path) -> None:
+    columns = {"u": [1, 2, 3], "at": pa.array([5000, 6000, None], pa.timestamp("ns"))}
+    pq.write_table(pa.table(columns), tmp_path / "t.parquet", use_deprecated_int96_timestamps=True)
+    desk = Desk({"t": hb.table(str(tmp_path / "t.parquet"), unit="u", max_groups=1, max_rows=1)})
+    sql = "SELECT COUNT(*) AS c FROM t WHERE at > TIMESTAMP '1970-01-01 00:00:00.000005'"
+    assert desk.ask(sql, HUGE).rows() == [(1,)]
+    desk.engine.close()
+
+
+def test_a_day_that_is_none_is_null_and_changes_no_other() -> None:
+    days = _stored([0, DAY, DAY + 1, DAY * 2**32], pa.date64())
+    table = hb.table(pa.table({"u": [1, 2, 3, 4], "day": days}), unit="u", max_groups=1, max_rows=1)
+    desk = Desk({"t": table})
+    for sql, count in (("COUNT(day)", 2), ("COUNT(CASE WHEN day = DATE '1970-01-01' THEN 1 END)", 1)):
+        assert desk.ask(f"SELECT {sql} AS c FROM t", HUGE).rows() == [(count,)]
+    desk.engine.close()
