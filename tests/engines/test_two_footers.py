@@ -171,3 +171,33 @@ def test_no_number_that_counts_tells_the_readings_apart(tmp_path: Path, value: i
         changed(path, lambda footer, i=i: list(numbers(footer))[i](value))
         readings = both(path)
         assert readings is None or readings[0] == readings[1] or "fails" in readings, i
+
+
+class Coded(pa.ExtensionType):
+    """A type of some program's own, registered where a file of it is read."""
+
+    def __init__(self) -> None:
+        super().__init__(pa.dictionary(pa.int32(), pa.string()), "hubbub.tests.coded")
+
+    def __arrow_ext_serialize__(self) -> bytes:
+        return b""
+
+    @classmethod
+    def __arrow_ext_deserialize__(cls, storage: Any, serialized: bytes) -> Coded:
+        return cls()
+
+
+@pytest.mark.parametrize("rows", [0, ROWS])
+def test_a_text_of_a_type_of_its_own_and_a_file_without_rows_end_no_process(tmp_path: Path, rows: int) -> None:
+    path = write(tmp_path / "t.parquet")
+    table = pq.read_table(path).slice(0, rows)
+    coded = pa.ExtensionArray.from_storage(Coded(), table["t"].combine_chunks().dictionary_encode())
+    pa.register_extension_type(Coded())
+    try:
+        pq.write_table(table.set_column(1, "t", coded), path)
+        readings = both(path)
+    finally:
+        pa.unregister_extension_type("hubbub.tests.coded")
+    assert readings is not None
+    assert readings[0] == readings[1] != "fails"
+    assert len(readings[0]) == rows

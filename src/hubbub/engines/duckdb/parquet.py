@@ -81,9 +81,9 @@ class Patient:
         with pq.ParquetFile(path) as file:
             leaves, columns = _leaves(file), {}
             parts = _parts(path, leaves)
-            for name, kind in self.fallible.items():
+            for name, word in self.fallible.items():
                 at = [leaf.path for leaf in leaves].index(name)
-                columns[name] = _column(file.reader, at, _AS[kind], parts)
+                columns[name] = _column(file.reader, at, word, parts)
             rows = file.metadata.num_rows
             return pa.table({**columns, _ROW: np.arange(rows), _FILE: pa.repeat(path, rows)})
 
@@ -212,19 +212,19 @@ def _text_of(column: Any) -> Any:
     return as_utf8(column.cast(pa.large_binary()))
 
 
-_AS: Mapping[str, Callable[[Any], Any]] = {
-    "text": _text_of,
-    "time MILLIS": lambda column: _time(column, "MILLIS"),
-    "time MICROS": lambda column: _time(column, "MICROS"),
-    "moment MILLIS": lambda column: _microseconds(column).cast(pa.timestamp("us")),
-    "instant MILLIS": lambda column: _microseconds(column).cast(pa.timestamp("us", "UTC")),
+_AS: Mapping[str, tuple[pa.DataType, Callable[[Any], Any]]] = {
+    "text": (pa.large_string(), _text_of),
+    "time MILLIS": (pa.time64("us"), lambda column: _time(column, "MILLIS")),
+    "time MICROS": (pa.time64("us"), lambda column: _time(column, "MICROS")),
+    "moment MILLIS": (pa.timestamp("us"), lambda column: _microseconds(column).cast(pa.timestamp("us"))),
+    "instant MILLIS": (pa.timestamp("us", "UTC"), lambda column: _microseconds(column).cast(pa.timestamp("us", "UTC"))),
 }
-"""From Arrow's column to the one that DuckDB's reader would have given."""
+"""From Arrow's column to the one that DuckDB's reader would have given, and its type."""
 
 
-def _column(reader: Any, at: int, made: Callable[[Any], Any], parts: Sequence[Part]) -> Any:
+def _column(reader: Any, at: int, word: str, parts: Sequence[Part]) -> Any:
     """A column, by its place, part by part: Arrow takes what a part has beyond its rows for the next one's."""
-    kind, chunks = made(reader.read_row_groups([], column_indices=[at]).column(0)).type, []
+    (kind, made), chunks = _AS[word], []
     for i, part in enumerate(parts):
         null = at in part.null
         read = pa.nulls(part.rows, kind) if null else made(reader.read_row_group(i, column_indices=[at]).column(0))
