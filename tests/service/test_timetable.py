@@ -347,6 +347,48 @@ def test_what_was_to_start_while_nobody_looked_gets_a_new_slot(ledger, clock):
     assert ledger.balance.spent(SPACE) == Fraction(1, 10)
 
 
+def test_what_was_to_run_while_the_machine_slept_gets_a_new_slot(ledger, clock):
+    """The clock that nobody sets counts a sleep. No row was read, so it is no failure, of which three lock."""
+    running, one, two = (submit(ledger, key) for key in "abc")
+    joined = submit(ledger, "b", analyst="bob")
+    late = submit(ledger, "late", analyst="cleo", length=60 * D)
+    ledger.timetable.tick(QUEUE)
+    clock.seconds = 22  # the windows of two questions are over, that of the joiner's slot is not
+    assert [begun.id for begun in ledger.timetable.tick(QUEUE)] == [late.id]
+    assert ledger.timetable.fate(running) == "no answer"
+    assert ledger.timetable.stage(late.id, "{}")
+    moved = [ledger.timetable.find(each.id) for each in (one, two, joined)]
+    assert [seconds(each.slot.starts) for each in moved] == [320, 325, 330]
+    assert ledger.timetable.find(late.id).slot == late.slot
+    assert ledger.timetable.fates(moved) == ["asked"] * 3
+    for at, begun in ((320, one), (325, two)):
+        clock.seconds = at
+        assert [each.id for each in ledger.timetable.tick(QUEUE)] == [begun.id]
+        assert ledger.timetable.stage(begun.id, "{}")
+    clock.seconds = 335
+    ledger.timetable.tick(QUEUE)
+    assert ledger.timetable.fates(moved) == ["answered"] * 3
+    assert ledger.balance.failures(SPACE) == {None: (1, 10), "ada": (1, 3)}  # what ran, and no more
+    assert ledger.balance.spent(SPACE) == Fraction(4, 10)
+
+
+def test_what_has_some_of_its_window_left_keeps_its_slot(ledger, clock):
+    """Else a clock that is late by a moment, as under a heavy run, would be told."""
+    one, two = (submit(ledger, key) for key in "ab")
+    ledger.timetable.tick(QUEUE)
+    clock.seconds = 9.999
+    assert [begun.id for begun in ledger.timetable.tick(QUEUE)] == [two.id]
+    assert [ledger.timetable.find(each.id).slot for each in (one, two)] == [one.slot, two.slot]
+
+
+def test_a_clock_set_forward_moves_nothing(ledger, clock):
+    one = submit(ledger)
+    ledger.timetable.running = lambda: (round(clock.seconds * SECOND) - 3600 * SECOND, "boot")
+    clock.seconds = 3600
+    ledger.timetable.tick(QUEUE)
+    assert ledger.timetable.find(one.id).slot == one.slot
+
+
 def test_a_stop_in_good_order_makes_no_failure_of_what_waits(ledger, clock):
     lanes = Queue(lanes=2)
     long = submit(ledger, "long", analyst="bob", length=12 * D, queue=lanes)

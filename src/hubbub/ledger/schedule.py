@@ -31,15 +31,26 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
-from hubbub.errors import ParameterError
+from hubbub.errors import ParameterError, PolicyError
 
-__all__ = ["SECOND", "Fate", "Moment", "Queue", "Slot", "boot_clock", "free_lanes", "instant", "microseconds", "place"]
+__all__ = [
+    "SECOND", "Fate", "Moment", "Queue", "QueueFull", "Slot", "boot_clock", "check_room", "free_lanes", "instant",
+    "microseconds", "place",
+]  # fmt: skip
 
 SECOND: Final = 1_000_000
 Fate: TypeAlias = Literal["asked", "answered", "no answer"]
 """What is told of a question that was charged."""
 
 _BEGAN: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class QueueFull(PolicyError):
+    """As many of the analyst's wait as may, or the same in other words. retry_after: seconds until one is told."""
+
+    def __init__(self, message: str, retry_after: int) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
 
 
 @dataclass(frozen=True)
@@ -84,6 +95,21 @@ class Queue:
     tick: int = SECOND // 10
     most: int = 20
     longest: int = 600 * SECOND
+
+
+def check_room(mine: Sequence[Slot], length: int, queue: Queue, at: Moment) -> None:
+    """By the virtual queue: a place is free when its answer is told. mine: what waits of the analyst's. length: of one
+    more. Raises QueueFull."""
+    taken = sum(slot.ends - slot.starts for slot in mine)
+    if len(mine) < queue.most and (not mine or taken + length <= queue.longest):
+        return
+    first = min(slot.due - slot.time(at) for slot in mine)
+    raise QueueFull(
+        f"{len(mine)} of your questions wait, of {taken / SECOND:g} seconds in all; {queue.most} questions and "
+        f"{queue.longest / SECOND:g} seconds may. The next one is told in {first / SECOND:.1f} seconds. Nothing was "
+        "charged: ask again then.",
+        max(1, -(-first // SECOND)),
+    )
 
 
 def place(now: Moment, length: int, free: Sequence[int], tick: int) -> Slot:

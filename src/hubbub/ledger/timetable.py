@@ -38,21 +38,25 @@ from hubbub.ledger.handle import Handle
 from hubbub.ledger.hash_chain import Connection, Writer
 from hubbub.ledger.readings import by_token, token_of
 from hubbub.ledger.records import Entry, IsStored, answers_to, entries
-from hubbub.ledger.schedule import SECOND, Fate, Moment, Queue, Slot, boot_clock, free_lanes, microseconds, place
+from hubbub.ledger.schedule import (
+    SECOND,
+    Fate,
+    Moment,
+    Queue,
+    QueueFull,
+    Slot,
+    boot_clock,
+    check_room,
+    free_lanes,
+    microseconds,
+    place,
+)
 from hubbub.ledger.under_way import UnderWay
 from hubbub.ledger.wording import is_commitment, shown, shown_by, without_now, words_of
 
 __all__ = ["Asking", "Fate", "Queue", "QueueFull", "Scheduled", "Timetable"]
 
 _STOPPED: Final = 0  # the row of `pending` that says when the service stopped, with nothing running
-
-
-class QueueFull(PolicyError):
-    """As many of the analyst's wait as may, or the same in other words. retry_after: seconds until one is told."""
-
-    def __init__(self, message: str, retry_after: int) -> None:
-        super().__init__(message)
-        self.retry_after = retry_after
 
 
 @dataclass(frozen=True)
@@ -184,7 +188,7 @@ class Timetable:
         target = None if fresh else _under_way(writer.connection, untold, asked, shared)
         if target is not None and target.analyst == asked.analyst:
             return _in_the_same_words(target, one.ask, at)
-        _check_room([each for each in waiting if each.analyst == asked.analyst], one.length, queue, at)
+        check_room([each.slot for each in waiting if each.analyst == asked.analyst], one.length, queue, at)
         free = free_lanes([each.slot for each in waiting], queue.lanes, at, queue.tick)
         slot = place(at, one.length, free, queue.tick)
         if target is not None:  # at his own time, and never before the one that he shares
@@ -199,8 +203,10 @@ class Timetable:
         assert done is not None
         return replace(done, new=True)
 
-    def tick(self) -> list[Scheduled]:
-        """Write what has come: the starts and releases until now, in the order of their times. What is to run now."""
+    def tick(self, queue: Queue | None = None) -> list[Scheduled]:
+        """Write what has come: the starts and releases until now, in the order of their times. What is to run now.
+
+        queue: where what was to start and to end while nobody looked, as in a machine's sleep, gets a new slot."""
         with self._handle.reading() as connection:
             at = self._moment(moment(connection))
             if not any(_comes(one, state) <= one.slot.time(at) for one, state, _ in _pending(connection)):
@@ -208,6 +214,12 @@ class Timetable:
         begun = []
         with self._handle.writing() as writer:
             at = self._moment(writer.time)
+            if queue is not None:
+                pending = [one for one, state, _ in _pending(writer.connection) if state == "waiting"]
+                missed = {one.serial for one in pending if one.slot.ends <= one.slot.time(at)}
+                keep = [one.slot for one in _untold(writer.connection, at) if one.slot.time(at) < one.slot.ends]
+                free = free_lanes(keep, queue.lanes, at, queue.tick) if missed else []
+                _move(writer, at, queue, free, missed, [])
             coming = [
                 (when, one.serial, one, _brought(state, payload), is_start)
                 for one, state, payload in _pending(writer.connection)
@@ -292,18 +304,9 @@ class Timetable:
                     waiting.add(one.serial)
                 elif not (stopped and one.slot.ends <= int(stopped[0])):
                     _set(writer.connection, one.serial, "failure", None)
-            moved: list[str] = []
-            free = [at.wall] * queue.lanes
-            for one in _untold(writer.connection, at):
-                target = None if one.shares is None else _one(writer.connection, "c.id = ?", one.shares)
-                # Whoever shares what moves, moves with it.
-                if (target or one).serial not in waiting and one.slot.time(at) >= one.slot.starts:
-                    continue
-                slot = place(at, one.slot.ends - one.slot.starts, free, queue.tick)
-                free[slot.lane] = slot.ends
-                slot = slot if target is None else _not_before(slot, target.slot)
-                _write(writer, one.id, slot, target, one.incident, one.ask, again=True)
-                moved.append(one.id)
+            untold = _untold(writer.connection, at)
+            unstarted = [one.serial for one in untold if one.slot.time(at) < one.slot.starts]
+            moved = _move(writer, at, queue, [at.wall] * queue.lanes, waiting, unstarted)
             return [moved_row for moved_row in _rows(writer.connection, "s.due > ?", at.wall) if moved_row.id in moved]
 
     def stop(self) -> None:
@@ -449,6 +452,23 @@ def _recorded(writer: Writer, made: Request) -> Refused | None:
     return recorded if isinstance(recorded, Refused) else None
 
 
+def _move(
+    writer: Writer, at: Moment, queue: Queue, free: list[int], waiting: set[int], others: Sequence[int]
+) -> list[str]:
+    """New slots from now on, in the old order, for what waits, whoever shares it, and others. The charges moved."""
+    moved: list[str] = []
+    for one in _untold(writer.connection, at) if waiting or others else ():
+        target = None if one.shares is None else _one(writer.connection, "c.id = ?", one.shares)
+        if (target or one).serial not in waiting and one.serial not in others:
+            continue
+        slot = place(at, one.slot.ends - one.slot.starts, free, queue.tick)
+        free[slot.lane] = slot.ends
+        slot = slot if target is None else _not_before(slot, target.slot)
+        _write(writer, one.id, slot, target, one.incident, one.ask, again=True)
+        moved.append(one.id)
+    return moved
+
+
 def _write(
     writer: Writer,
     charge_id: str,
@@ -527,17 +547,3 @@ def _reading(asked: Charge, paid: Entry) -> Charge:
 
 def _not_before(slot: Slot, other: Slot) -> Slot:
     return Slot(slot.lane, slot.at, slot.starts, slot.ends, max(slot.due, other.due))
-
-
-def _check_room(mine: Sequence[Scheduled], length: int, queue: Queue, at: Moment) -> None:
-    """By the virtual queue: a place is free when its answer is told."""
-    taken = sum(one.slot.ends - one.slot.starts for one in mine)
-    if len(mine) < queue.most and (not mine or taken + length <= queue.longest):
-        return
-    first = min(one.slot.due - one.slot.time(at) for one in mine)
-    raise QueueFull(
-        f"{len(mine)} of your questions wait, of {taken / SECOND:g} seconds in all; {queue.most} questions and "
-        f"{queue.longest / SECOND:g} seconds may. The next one is told in {first / SECOND:.1f} seconds. Nothing was "
-        "charged: ask again then.",
-        max(1, -(-first // SECOND)),
-    )

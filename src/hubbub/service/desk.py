@@ -87,7 +87,7 @@ class Desk:
 
     def tick(self) -> None:
         """Do what has come: outcomes are told, and what is to run now is started."""
-        for one in self.ledger.timetable.tick():
+        for one in self.ledger.timetable.tick(self.queue):
             self._start(one, self._order(one))
 
     def finished(self, one: Scheduled, outcome: Outcome) -> bool:
