@@ -141,6 +141,21 @@ CASES = {
         lambda: hb.table(SEEN, **SEEN_BY, columns={"seen": hb.between("2024-01-01", "2024-12-31", tz="europe/rome")}),
         {"column": "seen"}, sql="SELECT MEDIAN(seen) AS x FROM t", without=lambda: hb.table(SEEN, **SEEN_BY),
     ),
+    "a zone of numbers": refused_by(
+        "tables/columns.py:between", lambda: table(columns={"n": hb.between(0, 4, tz="Europe/Rome")}), AT_N,
+        sql=SUM, without=table,
+    ),
+    "a zone of sums whose bound is found": refused_by(
+        "tables/columns.py:_up_to", lambda: table(columns={"n": hb.between(0, "auto", tz="Europe/Rome")}), AT_N,
+        sql=SUM, without=table,
+    ),
+    "blanks that would be cut off numbers": refused_by(
+        "tables/columns.py:one_of", lambda: table(columns={"n": hb.one_of(0, 1, trim=True)}), AT_N,
+        sql="SELECT n, COUNT(*) AS x FROM t GROUP BY n", columns=("n", "x"), groups=2, without=table,
+    ),
+    "limits that are found where norms are clipped": refused_by(
+        "tables/declare.py:table", lambda: table(bounding="norm", max_rows="auto"), {"values": (2,)}, {}, without=table,
+    ),
     "a value that never matches": refused_by(
         "tables/columns.py:one_of", lambda: table(columns={"n": hb.one_of(0, math.nan, 1)}), AT_N,
         sql="SELECT n, COUNT(*) AS x FROM t GROUP BY n", columns=("n", "x"), groups=2, without=table,

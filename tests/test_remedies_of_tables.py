@@ -186,6 +186,7 @@ def test_neighbours_that_another_session_settled(tmp_path: Path) -> None:
         ),  # another word: who is protected, who knows
         ("wards.person", "order_no", "which is not a private table"),
         ("orders.person", {"ordr_no": "ordr_no"}, "no such column"),  # two slips
+        ("orders.person", {"order_no": "code"}, "of two types"),  # '7' and '07' would be one key
     ],
 )
 def test_a_path_that_may_mean_several_has_no_remedy(unit: str, through: Any, says: str) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 import hubbub as hb
 from hubbub.noise import DiscreteGaussian, DiscreteLaplace
+from hubbub.remedies import Attempt
 from hubbub.tables.aggregate_query import Aggregate
 from hubbub.tables.aggregates import FUNCTIONS
 from hubbub.tables.estimates import Estimates, Linear, combine, expected
@@ -154,10 +155,13 @@ def test_refine_is_refused_before_the_charge_where_it_would_not_help() -> None:
         answer = s.sql("SELECT ward, COUNT(*) AS c FROM visits GROUP BY ward", epsilon=5)
         assert not answer.check_refine("0.1").helps
         with pytest.raises(
-            hb.QueryError, match=r"would not make this answer better\. At epsilon .* it would\. Nothing"
-        ):
+            hb.QueryError, match=r"would not make this answer better\. With epsilon=.* it would\. Nothing"
+        ) as refused:
             answer.refine("0.1")
         assert len(s.history()) == 1
+        [more] = refused.value.remedies
+        attempt, _ = more.apply(Attempt("", {"epsilon": "0.1"}), {})
+        assert answer.check_refine(**attempt.options).helps
         check = answer.check_refine(10)
         assert (check.epsilon, check.left, check.helps, check.fits) == (10, 45, True, True)
         assert "refined" in str(check)

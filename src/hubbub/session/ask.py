@@ -185,10 +185,12 @@ def to_refine(
     if not forecast.helps:
         amounts = (forecast.epsilon * 2**k for k in range(1, 8))
         enough = next((e for e in amounts if foreseen(door, asked, options, stored, str(e))[0].helps), None)
-        hint = "" if enough is None else f" At epsilon {decimal_text(enough)} it would."
+        ways = [] if enough is None else [GiveOptions(("epsilon",), (decimal_text(enough),))]
+        hint = "".join(f" With {way.in_python()} it would." for way in ways)
         raise QueryError(
             f"refine at epsilon {decimal_text(forecast.epsilon)} would not make this answer better.{hint} Nothing "
-            f"was charged.\n{forecast}"
+            f"was charged.\n{forecast}",
+            remedy=ways,
         )
     if request.key(version) != stored.entry.question_key:
         raise QueryError(CHANGED)

@@ -284,7 +284,11 @@ def between(low: object, high: object, *, nullable: bool = True, tz: str | None 
             remedy=turned,
         )
     if tz is not None and isinstance(lo, Fraction):
-        raise PolicyError(f"between({low!r}, {high!r}, tz={tz!r}): a zone is for times; the bounds are numbers.")
+        plain = _working(low, high, nullable=nullable, tz=None)
+        raise PolicyError(
+            f"between({low!r}, {high!r}, tz={tz!r}): a zone is for times; the bounds are numbers.{_as_written(plain)}",
+            remedy=plain,
+        )
     return Between(lo, hi, _choice("between", "nullable", nullable), tz)
 
 
@@ -365,7 +369,11 @@ def _one_double(low: Fraction | dt.date, high: Fraction | dt.date) -> bool:
 
 def _up_to(low: object, nullable: object, tz: object) -> UpTo:
     if tz is not None:
-        raise PolicyError(f"between({low!r}, 'auto', tz={tz!r}): a zone is for times; a bound is found of sums.")
+        plain = _working(low, "auto", nullable=nullable is True, tz=None)
+        raise PolicyError(
+            f"between({low!r}, 'auto', tz={tz!r}): a zone is for times; a bound is found of sums.{_as_written(plain)}",
+            remedy=plain,
+        )
     if isinstance(low, str) and low == "auto":
         raise PolicyError(
             "between('auto', 'auto'): a search finds one bound, of sums of values of 0 or more. Values of both signs "
@@ -475,7 +483,11 @@ def one_of(*values: Scalar, other: str | None = None, others: bool = False, trim
         raise PolicyError(f"one_of: other={other!r}: expected a text beside texts, and not one of them.")
     domain = OneOf(cleaned, other, _choice("one_of", "others", others), _choice("one_of", "trim", trim))
     if trim and families - {"text"}:
-        raise PolicyError(f"one_of: trim=True is for texts; the values are of kind {', '.join(families)}.")
+        plain = _so("one_of", cleaned, other=other, others=others)
+        raise PolicyError(
+            f"one_of: trim=True is for texts; the values are of kind {', '.join(families)}.{_as_written(plain)}",
+            remedy=plain,
+        )
     never = [v for v in cleaned if isinstance(v, str) and v != v.strip(BLANKS)]
     if trim and never:
         cut = so(dict.fromkeys(v.strip(BLANKS) if isinstance(v, str) else v for v in cleaned))

@@ -305,7 +305,14 @@ def table(
     _one_word("neighbours", neighbours, get_args(Neighbours))
     _one_word("bounding", bounding, get_args(Bounding))
     if bounding == "norm" and "auto" in (max_groups, max_rows):
-        raise PolicyError('bounding="norm" clips to what max_groups and max_rows allow: give numbers, not "auto".')
+        limits = {"max_groups": max_groups, "max_rows": max_rows}
+        numbers = DeclareLimits(tuple(name for name, value in limits.items() if value == "auto"))
+        groups = DeclareOption("bounding", "groups")
+        raise PolicyError(
+            'bounding="norm" clips to what max_groups and max_rows allow: give numbers, not "auto", '
+            f"{numbers.in_python()}; or find them with {groups.in_python()}.",
+            remedy=(numbers, groups),
+        )
     declared = dict(columns or {})
     for name, what in declared.items():
         if not isinstance(what, Between | OneOf | Edges | Text | UpTo):

@@ -227,10 +227,9 @@ class Reader:
                 f"the unit of {name!r} is reached by {own!r} = {other}.{key}: no such column.{hint}", node, remedy=ways
             )
         if columns[own_name] is not scan.columns[key_name] or columns[own_name] is Kind.OTHER:
-            ends = {(name, own_name): columns[own_name], (spelled, key_name): scan.columns[key_name]}
-            texts = [at for at, kind in ends.items() if kind is Kind.TEXT]
-            fits = len(texts) == 1 and Kind.INTEGER in ends.values()
-            whole = [DeclareType(column, Kind.INTEGER.value, its_table) for its_table, column in texts] if fits else []
+            # Keys of texts stay as they are: '7' and '07' would be one key of two people.
+            fits = columns[own_name] is Kind.TEXT and scan.columns[key_name] is Kind.INTEGER
+            whole = [DeclareType(own_name, Kind.INTEGER.value, name)] if fits else []
             hint = "".join(f" Declare {way.in_python()}." for way in whole)
             raise self.refuse(
                 f"the unit of {name!r}: {own!r} and {other}.{key} hold values of two types.{hint}", node, remedy=whole

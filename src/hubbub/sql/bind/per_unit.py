@@ -176,7 +176,8 @@ def _inner(rows: Rows, node: exp.Expr) -> Inner:
         if len(argument_node.expressions) != 1 or function != "COUNT":
             if function in ("MIN", "MAX", "ALL", "ANY") and len(argument_node.expressions) == 1:
                 raise same_without_distinct(reader, node, written(node, reader.text))
-            raise reader.refuse("DISTINCT is supported in COUNT of one column.", node)
+            way = Rewrite("CONCAT(a, '-', b)" if function == "COUNT" else "FROM (SELECT DISTINCT id, x FROM t)")
+            raise reader.refuse(f"DISTINCT is supported in COUNT of one column: {way.example}.", node, remedy=way)
         function, argument_node = "COUNT_DISTINCT", argument_node.expressions[0]
     modifier = unread(node)
     if modifier is not None:
