@@ -258,3 +258,22 @@ def test_a_missing_value_changes_no_type_where_whole_numbers_are_declared(missin
     assert {n for _, n in alone[0]} == {1}
     assert str(pd.Series([*ENDS, missing]).dtype) == "float64"
     assert answer([*ENDS, missing]) == alone
+
+
+CHANGES: dict[str, Any] = {
+    "a column comes first": lambda frame: frame.insert(0, "other", 9),
+    "columns change names": lambda frame: setattr(frame, "columns", ["x", "u"]),
+    "a column goes": lambda frame: frame.drop(columns="u", inplace=True),
+    "a column has other values": lambda frame: frame.__setitem__("u", 9),
+    "a column has texts": lambda frame: frame.__setitem__("u", "a"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_frame_that_its_program_changes_keeps_its_people_apart(change: str) -> None:
+    """Columns were taken by their places when the first question came: all rows were one person's."""
+    frame = pd.DataFrame({"u": [1, 2, 3], "x": [1.5, 2.5, 3.5]})
+    desk = Desk({"t": hb.table(frame, unit="u", max_groups=1, max_rows=1)})
+    CHANGES[change](frame)
+    assert desk.ask("SELECT COUNT(*) AS c FROM t WHERE x > 2", HUGE).rows() == [(2,)]
+    desk.engine.close()

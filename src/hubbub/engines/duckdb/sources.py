@@ -215,6 +215,7 @@ def hold(
         return _hold_sheet(name, source, types)
     frame = source.frame
     if type(frame).__module__.split(".")[0] == "pandas":
+        frame = frame.copy(deep=False)  # its columns stay in their places, whatever becomes of the program's own frame
         labels = [str(label) for label in frame.columns]
         if len(set(labels)) < len(labels):
             raise PolicyError(f"table {name!r}: two columns of the frame have the same name; rename one.")
