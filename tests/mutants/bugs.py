@@ -1095,8 +1095,8 @@ BUGS: Final[tuple[Bug, ...]] = (
     *_of(
         "hubbub.service.desk",
         (
-            "if token is not None and token.most is not None and epsilon > token.most:\n        raise",
-            "if False:\n        raise",
+            "if token is not None and token.most is not None and epsilon > token.most:\n        less =",
+            "if False:\n        less =",
             "a token's greatest epsilon of a question is not looked at",
             "tests/service/test_caps.py::test_the_greatest_epsilon_of_a_question",
         ),
