@@ -4,11 +4,13 @@ values, of every type of a frame and of a Parquet file; or the column is refused
 
 from __future__ import annotations
 
+import datetime as dt
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import duckdb
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -103,4 +105,30 @@ def test_a_day_that_is_none_is_null_and_changes_no_other() -> None:
     desk = Desk({"t": table})
     for sql, count in (("COUNT(day)", 2), ("COUNT(CASE WHEN day = DATE '1970-01-01' THEN 1 END)", 1)):
         assert desk.ask(f"SELECT {sql} AS c FROM t", HUGE).rows() == [(count,)]
+    desk.engine.close()
+
+
+def test_objects_that_would_be_one_number_name_nobody() -> None:
+    column = pd.Series([2**53, 2**53 + 1], dtype=object)
+    for numbers in (column, pd.Series(pd.Categorical.from_codes([0, 1], pd.Index(column)))):
+        table = hb.table(pd.DataFrame({"u": numbers}), unit="u", max_groups=1, max_rows=1, types={"u": "number"})
+        with pytest.raises(PolicyError, match="different values could become one unit"):
+            Desk({"t": table})
+
+
+def test_a_moment_of_nanoseconds_among_objects_is_nobody_s() -> None:
+    moments = [pd.Timestamp(2025, 1, 1, nanosecond=n) for n in (0, 1, 2)]
+    frame = pd.DataFrame({"u": pd.Series(moments, dtype=object)})
+    desk = Desk({"t": hb.table(frame, unit="u", max_groups=1, max_rows=1, types={"u": "timestamp"})})
+    assert desk.ask("SELECT COUNT(*) AS c FROM t", HUGE).rows() == [(1,)]
+    desk.engine.close()
+
+
+@pytest.mark.parametrize("kind", ["integer", "text", "boolean", "date"])
+def test_objects_of_kinds_that_keep_them_apart_name_people(kind: str) -> None:
+    values = {"integer": [2**53, 2**53 + 1], "text": ["1", "1.0"], "boolean": [True, False]}.get(kind)
+    values = values or [dt.date(2025, 1, 1), dt.date(2025, 1, 2)]
+    frame = pd.DataFrame({"u": pd.Series(values, dtype=object)})
+    desk = Desk({"t": hb.table(frame, unit="u", max_groups=1, max_rows=1, types={"u": kind})})
+    assert desk.ask("SELECT COUNT(*) AS c FROM t", HUGE).rows() == [(2,)]
     desk.engine.close()

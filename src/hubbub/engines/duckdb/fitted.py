@@ -67,6 +67,8 @@ def _fit_date(value: Any) -> dt.date | None:
 def _fit_moment(value: Any) -> dt.datetime | None:
     if not isinstance(value, dt.datetime):
         return None
+    if getattr(value, "nanosecond", 0):  # pandas' moments: two of one microsecond would be one
+        return None
     plain = value.astimezone(dt.UTC).replace(tzinfo=None) if value.tzinfo else value
     return dt.datetime(*plain.timetuple()[:6], plain.microsecond)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hubbub.engines.duckdb.parquet import Patient
-from hubbub.engines.duckdb.sources import Held, Sheet, Source, SqliteFile
+from hubbub.engines.duckdb.sources import Frame, Held, Sheet, Source, SqliteFile, has_objects
 from hubbub.engines.stopping import asker
 from hubbub.errors import PolicyError
 from hubbub.remedies import DeclareType
@@ -49,11 +49,19 @@ class _Call:
 
 
 def _check_single(name: str, unit: str, kind: Kind, source: Source) -> None:
-    """Raises PolicyError where values that a file tells apart would be one unit: of SQLite and of sheets each value has
-    a type of its own, and as a number, a day or a moment several of them are one.
+    """Raises PolicyError where values that a source tells apart would be one unit: of SQLite, of sheets and of objects
+    in a frame each value has a type of its own, and as a number, a day or a moment several of them are one.
     """
-    apart = (Kind.INTEGER, Kind.TEXT) if isinstance(source, SqliteFile) else (Kind.INTEGER, Kind.TEXT, Kind.NUMBER)
-    if isinstance(source, SqliteFile | Sheet) and kind not in apart:
+    match source:
+        case SqliteFile():
+            apart = kind in (Kind.INTEGER, Kind.TEXT)
+        case Sheet():
+            apart = kind in (Kind.INTEGER, Kind.TEXT, Kind.NUMBER)
+        case Frame():
+            apart = kind is not Kind.NUMBER or not has_objects(source, unit)
+        case _:
+            apart = True
+    if not apart:
         ways = [DeclareType(unit, as_what, table=name) for as_what in ("integer", "text")]
         raise PolicyError(
             f"table {name!r}: the unit column {unit!r} is read as a {kind.value}; different values could become one "

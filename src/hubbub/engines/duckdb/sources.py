@@ -43,6 +43,7 @@ __all__ = [
     "Sheet",
     "Source",
     "SqliteFile",
+    "has_objects",
     "hold",
     "safe_table",
     "source_of",
@@ -327,6 +328,14 @@ def _read_pandas(frame: Any, schema: pa.Schema) -> pa.Table:
         fit = next((fit for kind, fit in OBJECTS.values() if kind == wanted), lambda _: None)
         columns.append(pa.array(_each_fitted(series, fit), wanted))
     return pa.table(columns, names=schema.names)
+
+
+def has_objects(source: Frame, column: str) -> bool:
+    """Whether a column of a frame is of objects, each of a type of its own."""
+    frame = source.frame
+    if type(frame).__module__.split(".")[0] != "pandas":
+        return False
+    return any(str(label) == column and _of_objects(frame.iloc[:0, i]) for i, label in enumerate(frame.columns))
 
 
 def _of_objects(series: Any) -> bool:
