@@ -112,7 +112,7 @@ def test_objects_that_would_be_one_number_name_nobody() -> None:
     column = pd.Series([2**53, 2**53 + 1], dtype=object)
     for numbers in (column, pd.Series(pd.Categorical.from_codes([0, 1], pd.Index(column)))):
         table = hb.table(pd.DataFrame({"u": numbers}), unit="u", max_groups=1, max_rows=1, types={"u": "number"})
-        with pytest.raises(PolicyError, match="different values could become one unit"):
+        with pytest.raises(PolicyError, match="could become one unit"):
             Desk({"t": table})
 
 
