@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 import hubbub as hb
+from answers import Desk
 from hubbub.engines.duckdb import xml_parts
 from hubbub.engines.duckdb.ods_file import OdsFile
 from hubbub.engines.duckdb.sheets import read_sheet, sheet_columns, sheet_values
@@ -20,6 +21,7 @@ from hubbub.engines.duckdb.sources import Sheet, hold
 from hubbub.engines.duckdb.xlsx_file import XlsxFile
 from hubbub.engines.duckdb.xml_parts import ODD
 from hubbub.tables.kinds import Kind
+from people import HUGE
 
 MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
 REFERS = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
@@ -130,10 +132,54 @@ def test_an_error_value_is_null_and_changes_no_other(tmp_path: Path, value: str)
 
 
 @pytest.mark.parametrize(
-    "cell", ['<c t="s"><v>99</v></c>', '<c t="n"><v>abc</v></c>', '<c t="q"><v>1</v></c>', '<c s="2"><v>1e300</v></c>']
+    "cell",
+    [
+        *('<c t="s"><v>99</v></c>', '<c t="n"><v>abc</v></c>', '<c t="q"><v>1</v></c>', '<c s="2"><v>1e300</v></c>'),
+        *('<c t="b"><v>2</v></c>', '<c t="b"><v>yes</v></c>'),
+    ],
 )
 def test_a_cell_that_is_not_what_it_says_is_of_no_kind(cell: str) -> None:
     assert read(xlsx(f"<row>{cell}<c><v>7</v></c></row>")) == [[ODD, 7.0]]
+
+
+def number_in_ods(value: object) -> str:
+    return f'<table:table-cell office:value-type="float" office:value="{value}"/>'
+
+
+def row_of_ods(cell: str) -> str:
+    return f"<table:table-row>{cell}</table:table-row>"
+
+
+NAME = '<table:table-cell office:value-type="string"><text:p>id</text:p></table:table-cell>'
+
+
+@pytest.mark.parametrize("kind", ["text", "integer"])
+@pytest.mark.parametrize("form", ["xlsx", "ods"])
+def test_numbers_that_a_double_does_not_tell_apart_name_as_many_people(form: str, kind: str, tmp_path: Path) -> None:
+    """openpyxl and pandas write whole numbers in full. 1e17 is another way to write one that is there."""
+    numbers = [2**53 - 1, 2**53, 2**53 + 1, 10**17, 10**17 + 1, -(2**53) - 1, "1e17"]
+    path = tmp_path / f"v.{form}"
+    if form == "xlsx":
+        rows = "".join(f"<row><c><v>{n}</v></c></row>" for n in numbers)
+        path.write_bytes(xlsx(f"<row>{inline('id')}</row>{rows}"))
+    else:
+        path.write_bytes(ods("".join(map(row_of_ods, (NAME, *map(number_in_ods, numbers))))))
+    desk = Desk({"v": hb.table(str(path), unit="id", max_groups=1, max_rows=1, types={"id": kind})})
+    assert desk.ask("SELECT COUNT(*) AS n FROM v", HUGE).rows() == [(6,)]
+    desk.engine.close()
+
+
+def test_truth_values_of_ods_are_those_that_it_knows() -> None:
+    cells = [
+        f'<table:table-cell office:value-type="boolean" office:boolean-value="{v}"/>' for v in ("true", "false", "2")
+    ]
+    assert read(ods("".join(map(row_of_ods, cells)))) == [[True], [False], [ODD]]
+
+
+def test_the_first_day_of_1904_is_a_day_where_days_begin_there() -> None:
+    cell = '<row><c s="2"><v>0</v></c></row>'
+    assert read(xlsx(cell, more='<workbookPr date1904="1"/>')) == [[dt.date(1904, 1, 1)]]
+    assert read(xlsx(cell)) == [[ODD]]
 
 
 def test_a_cell_far_away_costs_nothing_but_itself(tmp_path: Path) -> None:

@@ -53,10 +53,8 @@ def _check_single(name: str, unit: str, kind: Kind, source: Source) -> None:
     in a frame each value has a type of its own, and as a number, a day or a moment several of them are one.
     """
     match source:
-        case SqliteFile():
+        case SqliteFile() | Sheet():
             apart = kind in (Kind.INTEGER, Kind.TEXT)
-        case Sheet():
-            apart = kind in (Kind.INTEGER, Kind.TEXT, Kind.NUMBER)
         case Frame():
             apart = kind is not Kind.NUMBER or not has_objects(source, unit)
         case _:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any, Final
 
-from hubbub.engines.duckdb.xml_parts import ODD, WIDEST, Parser, fed, first_of, iso_moment
+from hubbub.engines.duckdb.xml_parts import ODD, WIDEST, Parser, fed, first_of, iso_moment, number_of
 
 __all__ = ["OdsFile"]
 
@@ -21,6 +21,7 @@ _TABLE: Final = "urn:oasis:names:tc:opendocument:xmlns:table:1.0 "
 _OFFICE: Final = "urn:oasis:names:tc:opendocument:xmlns:office:1.0 "
 _TEXT: Final = "urn:oasis:names:tc:opendocument:xmlns:text:1.0 "
 _DRAWING: Final = "urn:oasis:names:tc:opendocument:xmlns:drawing:1.0 "
+_TRUTHS: Final[Mapping[str, Any]] = {"true": True, "false": False}
 _NAME, _ROW = _TABLE + "table", _TABLE + "table-row"
 _CELLS: Final = {_TABLE + "table-cell", _TABLE + "covered-table-cell"}
 _BESIDE: Final = {_OFFICE + "annotation", _TEXT + "note", _TEXT + "ruby-text"}
@@ -157,10 +158,10 @@ def _valued(attributes: Mapping[str, str]) -> Any:
     """What a cell's own attributes say that it holds; None where they say nothing."""
     if (number := attributes.get(_OFFICE + "value")) is not None:
         with suppress(ValueError):
-            return float(number)
+            return number_of(number)
         return ODD
     if (truth := attributes.get(_OFFICE + "boolean-value")) is not None:
-        return truth.lower() == "true"
+        return _TRUTHS.get(truth.lower(), ODD)
     if (moment := attributes.get(_OFFICE + "date-value")) is not None:
         return iso_moment(moment)
     if attributes.get(_OFFICE + "time-value") is not None:

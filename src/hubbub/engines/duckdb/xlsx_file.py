@@ -16,7 +16,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
-from hubbub.engines.duckdb.xml_parts import ODD, WIDEST, Columns, Parser, fed, first_of, iso_moment, read_part
+from hubbub.engines.duckdb.xml_parts import (
+    ODD,
+    WIDEST,
+    Columns,
+    Parser,
+    fed,
+    first_of,
+    iso_moment,
+    number_of,
+    read_part,
+)
 
 __all__ = ["XlsxFile"]
 
@@ -24,6 +34,7 @@ _ESCAPE: Final = re.compile("_x([0-9A-Fa-f]{4})_")
 _LITERAL: Final = re.compile(r'"[^"]*"|[\\_*].')
 _SPAN: Final = re.compile(r"\[(h+|m+|s+)\]", re.IGNORECASE)
 _DATES: Final = {*range(14, 23), 45, 47}
+_TRUTHS: Final = {"0": False, "false": False, "1": True, "true": True}
 _MOMENT, _ELAPSED = "moment", "elapsed"
 _DAY: Final = 86_400_000  # milliseconds
 
@@ -183,7 +194,7 @@ class _Cells(_Texts):
             "": partial(self._number, other=str),
             "n": partial(self._number, other=lambda text: ODD),
             "s": lambda text: strings[int(text)] if text.isascii() and text.isdigit() else ODD,
-            "b": lambda text: text not in ("0", "false"),
+            "b": lambda text: _TRUTHS[text.lower()],
             "str": _unescaped,
             "d": iso_moment,
         }
@@ -262,13 +273,13 @@ class _Cells(_Texts):
     def _number(self, text: str, *, other: Any) -> Any:
         """A number, and by its style a moment. other: what a text is that is no number."""
         try:
-            number = float(text)
+            number = number_of(text)
         except ValueError:
             return other(text)
         if "_" in text or not text.isascii() or text[0] <= " " or text[-1] <= " ":
             return other(text)
         kind = self._kinds.get(self._style)
-        return number if kind is None else ODD if kind is _ELAPSED else _moment(number, self._epoch)
+        return number if kind is None else ODD if kind is _ELAPSED else _moment(float(number), self._epoch)
 
 
 def _run(text: str, *, kept: bool) -> str:
@@ -308,10 +319,12 @@ def _format(code: str) -> str | None:
 def _moment(number: float, epoch: dt.datetime | None) -> Any:
     """The day or moment of a number of days. epoch: the day 0, where it is not that of 1900, whose February has 29.
 
-    >>> _moment(45000, None), _moment(59, None), _moment(61, None), _moment(0.5, None) is ODD
+    >>> _moment(45000.0, None), _moment(59.0, None), _moment(61.0, None), _moment(0.5, None) is ODD
     (datetime.date(2023, 3, 15), datetime.date(1900, 2, 28), datetime.date(1900, 3, 1), True)
+    >>> _moment(0.0, dt.datetime(1904, 1, 1)), _moment(0.0, None) is ODD
+    (datetime.date(1904, 1, 1), True)
     """
-    if not number >= 1:  # a time of day
+    if not (number >= 1 or (number == 0 and epoch is not None)):  # a time of day
         return ODD
     start = epoch or dt.datetime(1899, 12, 30 if number >= 60 else 31)
     whole = start + dt.timedelta(milliseconds=int(number * _DAY + 0.5))

@@ -11,10 +11,13 @@ import re
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from decimal import Decimal
+from math import inf
 from typing import IO, Any, Final
 from xml.parsers import expat
 
-__all__ = ["ODD", "WIDEST", "Columns", "Local", "Parser", "fed", "first_of", "iso_moment", "read_part"]
+__all__ = ["ODD", "WIDEST", "Columns", "Local", "Parser", "fed", "first_of", "iso_moment", "number_of",
+           "read_part"]  # fmt: skip
 
 ODD: Final = object()
 """A cell that holds something which no column can: a time of day, a span of time, an error value."""
@@ -136,6 +139,20 @@ def read_part(archive: zipfile.ZipFile, part: str, start: Start) -> None:
 
     for _ in fed(archive, part, begun):
         pass
+
+
+def number_of(text: str) -> float | int:
+    """A number; a whole one that is too large for a double to tell from the next stays whole.
+
+    Raises ValueError where the text is none.
+
+    >>> number_of("1.50"), number_of("1e3"), number_of("9007199254740993"), number_of("1e17"), number_of("1e400")
+    (1.5, 1000.0, 9007199254740993, 100000000000000000, inf)
+    """
+    number = float(text)
+    if 2**53 <= abs(number) < inf and (exact := Decimal(text)) == exact.to_integral_value():
+        return int(exact)
+    return number
 
 
 def iso_moment(text: str) -> Any:
