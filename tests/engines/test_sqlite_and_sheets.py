@@ -110,7 +110,7 @@ def test_a_unit_whose_values_would_become_one_is_refused(tmp_path: Path, kind: s
 
 def test_a_day_of_a_sheet_is_no_unit(tmp_path: Path) -> None:
     path = sheet(tmp_path / "v.xlsx", [["id"], [Day("45000.25")], [Day("45000.5")]])
-    for kind in ("date", "timestamp", "boolean"):
+    for kind in ("date", "timestamp", "boolean", "number"):
         with pytest.raises(hb.PolicyError, match="different values could become one unit"):
             session(declared(path, table=None, columns={}, types={"id": kind}))
     with session(declared(path, table=None, columns={}, types={"id": "text"})) as asked:
@@ -132,6 +132,15 @@ def test_a_trigger_of_the_name_of_its_table_hides_no_table(tmp_path: Path) -> No
         con.execute("CREATE TRIGGER visits AFTER INSERT ON visits BEGIN SELECT 1; END")
     con.close()
     with session(declared(path)) as asked:
+        assert asked.sql("SELECT COUNT(*) AS n FROM v", epsilon=10_000).rows() == [(40,)]
+
+
+def test_a_base_table_may_be_called_virtual(tmp_path: Path) -> None:
+    path = database(tmp_path / "v.db")
+    with sqlite3.connect(path) as con:
+        con.execute("CREATE TABLE virtual_visits AS SELECT * FROM visits")
+    con.close()
+    with session(declared(path, table="virtual_visits")) as asked:
         assert asked.sql("SELECT COUNT(*) AS n FROM v", epsilon=10_000).rows() == [(40,)]
 
 

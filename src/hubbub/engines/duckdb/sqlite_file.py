@@ -57,7 +57,7 @@ def sqlite_columns(
         )
     odd = (
         "is a view" if what.startswith("view")
-        else "is a virtual table" if "VIRTUAL" in what.upper().partition("(")[0]
+        else "is a virtual table" if what.upper().startswith("TABLE CREATE VIRTUAL ")
         else "has generated columns" if any(hidden in (2, 3) for *_, hidden in columns)
         else None
     )  # fmt: skip
