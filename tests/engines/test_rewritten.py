@@ -6,7 +6,9 @@ the types those of another file, one person's value would turn an answer into an
 
 from __future__ import annotations
 
+import contextlib
 import os
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -238,3 +240,31 @@ def test_a_csv_is_read_whole_or_again(tmp_path: Path, monkeypatch: pytest.Monkey
         with pytest.raises(EngineError, match="incident"):
             session.sql("SELECT COUNT(*) AS n FROM v WHERE x >= 0", epsilon=20)
         assert turns[0] == 99 - sources.READINGS
+
+
+@pytest.mark.parametrize("form", ["csv", "sqlite", "parquet"])
+def test_a_link_that_leads_to_another_file_is_refused(tmp_path: Path, form: str) -> None:
+    """The old file's rows were released under the data version of the new one."""
+    link = tmp_path / f"link.{form}"
+    for name, rows in (("a", 4), ("b", 10)):
+        path = tmp_path / f"{name}.{form}"
+        if form == "csv":
+            path.write_text("u\n" + "".join(f"{i}\n" for i in range(rows)))
+        elif form == "parquet":
+            pq.write_table(pa.table({"u": range(rows)}), path)
+        else:
+            with contextlib.closing(sqlite3.connect(path)) as con:
+                con.execute("CREATE TABLE v (u INTEGER)")
+                con.executemany("INSERT INTO v VALUES (?)", [(i,) for i in range(rows)])
+                con.commit()
+    link.symlink_to(tmp_path / f"a.{form}")
+    inner, types = ("v" if form == "sqlite" else None), ({"u": "integer"} if form == "csv" else None)
+    table = hb.table(str(link), table=inner, unit="u", types=types, max_groups=1, max_rows=1)
+    with hb.Session({"t": table}, budget=hb.Budget(100), ledger=tmp_path / "b.db", analyst="ada") as s:
+        s.sql("SELECT COUNT(*) AS n FROM t", epsilon=20)
+        link.unlink()
+        link.symlink_to(tmp_path / f"b.{form}")
+        for sql in ("SELECT COUNT(*) AS n FROM t", "SELECT COUNT(*) AS n FROM t WHERE u > 1"):
+            with pytest.raises(PolicyError, match=r"open a new session. Nothing was charged"):
+                s.sql(sql, epsilon=20)
+        assert s.remaining == 80

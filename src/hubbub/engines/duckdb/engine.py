@@ -91,6 +91,7 @@ class DuckDBEngine:
         self._attached: list[tuple[str, str, str]] = []
         self._paths: list[str] = [self._folder]
         self._files: dict[str, str] = {}
+        self._behind: dict[str, str] = {}  # the file behind each of these names, where one may be a link
         self._read_as: dict[str, str] = {}  # how the fields of a CSV are read
         self._stamped: dict[str, tuple[int, ...]] = {}  # the files of databases, as they were when they were opened
         self._lost: str | None = None  # a table whose file was another one when it had to be opened again
@@ -136,9 +137,12 @@ class DuckDBEngine:
             self.seal()
 
     def _is_the_same(self, name: str) -> bool:
-        """Whether a database's file is the one that the session opened, and nobody has written it since."""
+        """Whether the name of a file leads to what it led to; and whether nobody has written a database since."""
         try:
-            return self._stamped.get(name) in (None, stamp_of(self._files[name]))
+            return os.path.realpath(self._files[name]) == self._behind[name] and self._stamped.get(name) in (
+                None,
+                stamp_of(self._files[name]),
+            )
         except OSError:
             return False
 
@@ -150,7 +154,9 @@ class DuckDBEngine:
         place = f"source{len(self._known)}"
         stamp = None
         with contextlib.suppress(OSError, ValueError):
-            stamp = stamp_of(table.source) if isinstance(table.source, str) else None
+            if isinstance(table.source, str):
+                self._behind[name] = os.path.realpath(table.source)
+                stamp = stamp_of(table.source)
         relation, physical, held, patient = _relation(self._con, place, name, table)
         if isinstance(table.source, str):
             self._paths += files_of(table.source)
