@@ -45,7 +45,7 @@ TOTAL = WIDER | {(a, "DOUBLE") for a in (*WHOLE, "FLOAT", "DECIMAL", "DOUBLE")}
 TOTAL |= {(a, "VARCHAR") for a in ("VARCHAR", "ENUM", "UUID")} | {("BOOLEAN", "TINYINT")}
 """Casts that hold for every value."""
 
-COMPARISONS = {"=", "<>", "!=", "<", "<=", ">", ">="}
+COMPARISONS = {"=", "<>", "!=", "<", "<=", ">", ">=", "__between"}
 ANY = {"hash", "least", "greatest", "constant_or_null", *COMPARISONS}
 OF_DOUBLES = {"+", "-", "*", "/", "floor", "ceil", "trunc", "round_even", "isfinite", "isnan", "sign", "abs"}
 OF_TEXTS = {"length", "strlen", "starts_with", "ends_with", "contains", "suffix", "prefix", "^@"}

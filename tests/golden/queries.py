@@ -149,7 +149,7 @@ GOLDEN["stretches of time"] = [
 ]
 GOLDEN["bins"] = [
     "SELECT FLOOR(total / 20) * 20 AS band, COUNT(*) AS n FROM orders GROUP BY band HAVING n > 0",
-    "SELECT ROUND(total / 100, 1) AS band, COUNT(*) AS n FROM orders GROUP BY band HAVING n > 0",
+    "SELECT ROUND(total / 7, 1) AS band, COUNT(*) AS n FROM orders GROUP BY band HAVING n > 0",
     (
         "SELECT WIDTH_BUCKET(total, 0, 100, 4) AS b, COUNT(*) AS n FROM orders GROUP BY b HAVING n > 0",
         {

@@ -276,10 +276,21 @@ class DuckDB(Dialect):
     def call(self, name: str, arguments: Sequence[str], kinds: Sequence[Kind]) -> str:
         if name == "CAST_TEXT" and kinds[0] is Kind.NUMBER:
             arguments = [f"({arguments[0]} + 0.0)"]  # -0.0 is equal to 0.0, and its text must be too
+        if name == "ROUND" and len(arguments) > 1:
+            return _round(*arguments)
         sql = WRITE[name](arguments)
         if self.years and kinds[0] is Kind.TEXT and name in ("CAST_DATE", "CAST_TIMESTAMP"):
             return self.in_years(sql, Kind[name.removeprefix("CAST_")])
         return self.in_years(sql, Kind.TIMESTAMP) if name == "DATE_ADD" and self.years else sql
+
+
+def _round(x: str, places: str) -> str:
+    """A number scaled, rounded half away from 0 and scaled back, as on the other engines.
+
+    What ROUND(x, 1) is differs from one version of DuckDB to the next.
+    """
+    n = int(places.strip("()"))
+    return f"(round({x} * 1e{n}) / 1e{n})" if n > 0 else f"round({x}, {places})"
 
 
 _ESCAPE: Final = " ESCAPE '\\'"

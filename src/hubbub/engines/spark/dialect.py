@@ -418,7 +418,7 @@ def _round(a: list[str]) -> str:
     back = f"/ {10**places}D" if places >= 0 else f"* {10**-places}D"
     near = f"WHEN abs({scaled}) < 4503599627370496D THEN {_half_away(scaled)} {back}"
     # DuckDB scales there and back what is whole already, too.
-    return f"(CASE {near} WHEN abs({scaled}) < double('Infinity') THEN {scaled} {back} ELSE {x} END)"
+    return f"(CASE {near} WHEN abs({scaled}) < double('Infinity') THEN {scaled} {back} END)"
 
 
 def _place(text: str) -> int:
