@@ -96,6 +96,7 @@ async def object_of(request: Request) -> dict[str, Any]:
         return {}
     try:
         body = json.loads(bytes(data), parse_constant=_refused)
+        json.dumps(body, ensure_ascii=False, allow_nan=False).encode()  # half a character, or 1e999, is no JSON of ours
     except (ValueError, RecursionError):
         body = None
     if not isinstance(body, dict):
