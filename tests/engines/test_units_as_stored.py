@@ -99,6 +99,18 @@ def test_a_moment_of_96_bits_is_a_value_as_any_other(tmp_path: Path) -> None:
     desk.engine.close()
 
 
+def test_files_of_both_sorts_of_moments_are_one_table_and_their_moments_name_nobody(tmp_path: Path) -> None:
+    moments = pa.array([5000, 6000], pa.timestamp("us"))
+    for name, old in (("a", False), ("b", True), ("c", False)):
+        path = tmp_path / f"{name}.parquet"
+        pq.write_table(pa.table({"u": [1, 2], "at": moments}), path, use_deprecated_int96_timestamps=old)
+    desk = Desk({"t": hb.table(str(tmp_path), unit="u", max_groups=1, max_rows=3)})
+    assert desk.ask("SELECT COUNT(at) AS c FROM t", HUGE).rows() == [(6,)]
+    desk.engine.close()
+    with pytest.raises(PolicyError, match="a unit is named by"):
+        Desk({"t": hb.table(str(tmp_path), unit="at", max_groups=1, max_rows=3)})
+
+
 def test_a_day_that_is_none_is_null_and_changes_no_other() -> None:
     days = _stored([0, DAY, DAY + 1, DAY * 2**32], pa.date64())
     table = hb.table(pa.table({"u": [1, 2, 3, 4], "day": days}), unit="u", max_groups=1, max_rows=1)

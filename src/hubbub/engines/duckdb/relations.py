@@ -28,7 +28,7 @@ from hubbub.engines.duckdb.sources import (
     source_of,
 )
 from hubbub.engines.duckdb.sqlite_file import sqlite_tables
-from hubbub.engines.fields import Fields, normalised
+from hubbub.engines.fields import CUT, Fields, normalised
 from hubbub.engines.outer_engine import SHUT, locked
 from hubbub.errors import PolicyError
 from hubbub.file_formats import Csv, kind_of_file
@@ -109,10 +109,12 @@ def _parquet(
 ) -> tuple[str, dict[str, str], Patient | None]:
     """What to write after FROM, the physical types by the file's footer, and the patient reading, if one is needed."""
     relation = read_parquet(source.files)
-    first = None
+    first, cut = None, set[str]()
     for file in source.files:
         described = _described(con, read_parquet([file]), name, source)
-        columns = parquet_columns(name, file, described)
+        physical, fallible = parquet_columns(name, file, described)
+        cut |= {column for column, kind in physical.items() if kind.endswith(CUT)}
+        columns = {column: kind.removesuffix(CUT) for column, kind in physical.items()}, fallible
         if first is not None and columns != first:
             raise PolicyError(
                 f"table {name!r}: the files of {source.path!r} have different columns, or types; the first by name and "
@@ -121,6 +123,7 @@ def _parquet(
         first = columns
     assert first is not None
     physical, fallible = first
+    physical |= {column: f"{physical[column]}{CUT}" for column in cut}
     return relation, physical, patient_reading(name, source.files, physical, fallible)
 
 
