@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import hubbub as hb
+from answers import Desk
 from hubbub import plain
 from hubbub.audit.service import SCRIPTS, attack
 from hubbub.cli.main import run
@@ -108,6 +109,18 @@ def test_every_type_of_column_stays_what_it_is(tmp_path: Path) -> None:
     assert copy.sort_by([("id", "ascending"), ("u", "ascending")]).cast(table.schema).equals(table)
     with pytest.raises(hb.PolicyError, match="no column 'person'"):
         write_kept("t", [str(tmp_path / "t.parquet")], "person", 5, tmp_path / "kept" / "t.parquet")
+
+
+def test_a_copy_makes_no_unit_of_moments_that_are_cut_where_they_are_read(tmp_path: Path) -> None:
+    """Copied, two moments of 96 bits in one microsecond would be one person."""
+    path, place = tmp_path / "t.parquet", tmp_path / "kept" / "t.parquet"
+    moments = pa.table({"at": pa.array([1001, 1002], pa.timestamp("ns")), "n": [1, 2]})
+    pq.write_table(moments, path, use_deprecated_int96_timestamps=True)
+    write_kept("t", [str(path)], "at", 5, place)
+    with pytest.raises(hb.PolicyError, match="a unit is named by"):
+        Desk({"t": hb.table(str(place), unit="at", max_total=1)})
+    write_kept("t", [str(path)], "n", 5, place)
+    assert pq.read_table(place)["at"].null_count == 0
 
 
 def test_questions_read_the_copy_which_is_written_with_the_ledger_and_at_each_refresh(tmp_path: Path) -> None:

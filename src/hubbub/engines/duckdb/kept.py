@@ -26,7 +26,7 @@ from hubbub.engines.duckdb.dialect import DUCKDB, quote
 from hubbub.engines.duckdb.parquet import Patient
 from hubbub.engines.duckdb.relations import _SHUT, _parquet, _text
 from hubbub.engines.duckdb.sources import ParquetFile, stamp_of
-from hubbub.engines.fields import usable
+from hubbub.engines.fields import CUT, usable
 from hubbub.engines.outer_engine import quiet
 from hubbub.errors import PolicyError
 from hubbub.plain import quick
@@ -95,9 +95,14 @@ def _owner(name: str, physical: Mapping[str, str], unit: str) -> str:
 
 
 def _chosen(physical: Mapping[str, str], owner: str, most: int) -> Callable[[str], str]:
-    """What is copied of a relation: the columns that a question can use, of the first rows of each unit."""
+    """What is copied of a relation: the columns that a question can use, of the first rows of each unit. Not a unit
+    that is cut where it is read (`CUT`): the copy would hold it as one that is not.
+    """
     shown = ", ".join(
-        quote(c) if usable(kind, DUCKDB) else f"CAST(NULL AS INTEGER[]) AS {quote(c)}" for c, kind in physical.items()
+        quote(c)
+        if usable(kind, DUCKDB) and not (kind.endswith(CUT) and quote(c) == owner)
+        else f"CAST(NULL AS INTEGER[]) AS {quote(c)}"
+        for c, kind in physical.items()
     )
     every = ", ".join(map(quote, physical))
     return lambda relation: (
