@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-__all__ = ["changed", "chunks", "numbers"]
+__all__ = ["changed", "chunks", "emptied", "numbers"]
 
 Fields = dict[int, tuple[int, Any]]
 """The kind and the value of each field of a structure; a list is the kind of its elements, and these."""
@@ -29,6 +29,23 @@ def chunks(fields: Fields) -> Iterator[tuple[Fields, Fields]]:
     for group in fields[4][1][1]:
         for column in group[1][1][1]:
             yield group, column[3][1]
+
+
+def emptied(path: Path) -> int:
+    """Write the file anew with Bloom filters that know no value; how many there were."""
+    whole, count = bytearray(path.read_bytes()), 0
+
+    def look(footer: Fields) -> None:
+        nonlocal count
+        for _, column in chunks(footer):
+            if 14 in column:
+                header, at = _read(bytes(whole), column[14][1])
+                whole[at : at + header[1][1]] = bytes(header[1][1])
+                count += 1
+
+    changed(path, look)
+    path.write_bytes(whole)
+    return count
 
 
 def numbers(fields: Fields) -> Iterator[Callable[[int], None]]:

@@ -7,11 +7,13 @@ import struct
 from collections.abc import Iterator
 from pathlib import Path
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import hubbub as hb
+from engines.footer import emptied
 from hubbub.engines.duckdb.inspect import inspect_rows
 
 ROWS = 4000
@@ -95,3 +97,24 @@ def test_a_report_on_the_rows_has_those_outside_the_declared_range(tmp_path: Pat
     table = hb.table(lying(tmp_path / "t.parquet"), unit="id", columns={"x": hb.between(0, 10)}, max_total=1)
     (report,) = (column for column in inspect_rows("t", table).columns if column.name == "x")
     assert report.outside == "below 1 %"
+
+
+def test_a_bloom_filter_that_knows_no_value_hides_no_row(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    with duckdb.connect() as con:
+        rows = "SELECT range AS id, range % 7 AS n, 'ABCDEFG'[1 + range % 7] AS g FROM range(7000)"
+        con.execute(f"COPY ({rows}) TO '{path}' (FORMAT parquet, ROW_GROUP_SIZE 2048)")
+        assert emptied(path) > 0
+        believed = con.execute(f"SELECT count(*) FROM '{path}' WHERE n = 3").fetchall()
+        assert believed == [(0,)]  # DuckDB by itself
+    table = hb.table(str(path), unit="id", max_groups=1, max_rows=1)
+    listed = hb.public(pa.table({"n": [3], "g": ["D"]}))
+    with (
+        pytest.warns(UserWarning, match="ledger=None"),
+        hb.Session({"t": table, "p": listed}, budget=hb.Budget(10**9), ledger=None) as asked,
+    ):
+        for rest in (
+            *("WHERE n = 3", "WHERE g = 'D'", "WHERE n IN (3, 9)", "WHERE g IN ('D', 'H')"),
+            *("JOIN p ON t.n = p.n", "WHERE g IN (SELECT g FROM p)", "AS a JOIN t AS b ON a.id = b.id WHERE a.n = 3"),
+        ):
+            assert asked.sql(f"SELECT COUNT(*) AS n FROM t {rest}", epsilon=10**5).rows() == [(1000,)], rest
