@@ -18,7 +18,17 @@ from hubbub.audit import replay
 from hubbub.errors import ParameterError
 from hubbub.learning import AdditiveModel, CategoricalNB, LogisticRegression, load
 from hubbub.learning.bases import either
-from hubbub.learning.cells import SHARE, bins_are_bought, cut, edges_of, longest, most_bins, recoded, with_cells
+from hubbub.learning.cells import (
+    SHARE,
+    _shares,
+    bins_are_bought,
+    cut,
+    edges_of,
+    longest,
+    most_bins,
+    recoded,
+    with_cells,
+)
 from hubbub.learning.exact import Coded
 from hubbub.learning.features import MOST_FEATURES, Design, Numbers, column_of
 from hubbub.mechanisms.calibration import Spend
@@ -232,6 +242,36 @@ def test_even_rows_keep_equal_bins_and_a_heavy_number_has_one_of_its_own() -> No
     cut = edges_of(ends, first, tail, 3.0, 15, 256)
     assert len(cut) > 22
     assert len(edges_of(ends, first, tail, 3.0, 15, 19)) <= 20
+
+
+def test_two_heavy_numbers_beside_each_other_do_not_hide_one_another() -> None:
+    """The share of the rows below is nowhere far from that of the length, if one is in each half of a bin."""
+    ends, first, held = range(129), (0, 64, 128), np.zeros(128)
+    held[[20, 44]] = 40
+    assert edges_of(ends, first, held, 3.0, 15, 256, closely=False) == [0, 64, 128]
+    assert edges_of(ends, first, held, 3.0, 15, 256) == [0, 20, 21, 44, 45, 64, 128]
+    held[64:] = 10
+    held[90:94] -= 10  # and a gap is a bin too
+    assert edges_of(ends, first, held, 1.0, 15, 256) == [0, 20, 21, 44, 45, 64, 90, 94, 128]
+
+
+def test_few_cells_are_cut_out_for_classes_and_with_little_noise() -> None:
+    gain = np.random.default_rng(4).permutation(np.repeat([8300, 10_400, 0], [50, 50, 300]))
+    rows = people(400) | {"gain": gain}
+
+    def edges(target: str, n: int) -> set[float]:
+        column = fitted(rows, target=target, rows=n, how={"epsilon": 12}).design_.columns["gain"]
+        return {float(edge) for edge in column.edges}
+
+    heavy = edges("rich", 20_000) - edges("pay", 20_000)
+    assert [sum(low < edge <= low + 300 for edge in heavy) for low in (8200, 10_300)] == [2, 2]
+    # Of so few rows the noise may hide a 512th.
+    assert edges("rich", 5000) == edges("pay", 5000)
+
+
+def test_shares_of_bins_are_not_underestimated() -> None:
+    """They are noisy counts, a deviation up, and follow a bin's cells."""
+    assert _shares(range(5), (0, 1, 4), np.array([9.0, -3, 2, 5]), 2.0).tolist() == [11, 4 + 2 * math.sqrt(3)]
 
 
 @pytest.mark.parametrize("many", [12, 110])

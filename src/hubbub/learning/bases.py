@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 
 from hubbub.learning.features import MOST_FEATURES, ONE, Categories, Column, Design, Integers, Numbers
 
-__all__ = ["Turned", "either", "plain_covariance", "plain_mean", "plain_weights", "turned"]
+__all__ = ["Turned", "either", "own_features", "plain_covariance", "plain_mean", "plain_weights", "turned"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,6 +126,24 @@ def _turned(design: Design, fine: bool) -> dict[str, Turned]:
     columns = {name: Turned.of(column, fine=fine) for name, column in design.columns.items()}
     fits = 1 + sum(column.basis.shape[1] for column in columns.values()) <= MOST_FEATURES
     return columns if fits or not fine else _turned(design, False)
+
+
+def own_features(design: Design) -> dict[str, slice]:
+    """Where the bins' own features are of each column of a turned design that has any: in fine coordinates alone.
+
+    >>> from fractions import Fraction
+    >>> halves = Numbers(Fraction(0), Fraction(2), (Fraction(0), Fraction(1), Fraction(2)), linear=True)
+    >>> own_features(turned(Design({"x": halves}), fine=True)), own_features(turned(Design({"x": halves})))
+    ({'x': slice(3, 5, None)}, {})
+    """
+    places = {}
+    for name, start, column in zip(design.columns, design.starts, design.columns.values(), strict=True):
+        plain = column.column if isinstance(column, Turned) else column
+        if isinstance(plain, Numbers) and plain.edges:
+            first = int(plain.linear) + plain.bins - 1
+            if len(column.names) > first + int(plain.nullable):
+                places[name] = slice(start + first, start + first + plain.bins)
+    return places
 
 
 def plain_weights(design: Design, weights: NDArray[np.float64], *, fine: bool = False) -> NDArray[np.float64]:

@@ -25,7 +25,7 @@ depend on T, as s^2 grows with it. Momentum and the rule above were not proved t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TypeAlias
@@ -38,6 +38,7 @@ from hubbub.errors import ParameterError
 from hubbub.learning.bases import plain_weights, turned
 from hubbub.learning.exact import SCALE, Coded, on_grid
 from hubbub.learning.features import ONE, Integers
+from hubbub.learning.pace import Pace
 from hubbub.mechanisms.calibration import Calibrated, Spend, calibrated
 from hubbub.noise import MAX_SCALE, Bits
 
@@ -122,6 +123,7 @@ def descend(
     n: float,
     curvature: float = 0.25,
     start: float = 0.0,
+    shares: Mapping[str, Floats] | None = None,
     bits: Bits | None = None,
 ) -> Descent:
     """Yields the event of each step before it is drawn; returns the mean of the later iterates, (outputs, width)
@@ -129,13 +131,16 @@ def descend(
 
     residual: as `Coded.sums` takes it, one for each output. squared: the squared sensitivity of one step's sums, in the
     coordinates of `turned`. n: the number of rows, public or bought. curvature: the largest one of the loss. start: the
-    score from which it goes.
+    score from which it goes. shares: of the rows in each bin, by column, as far as they were bought
+    (`hubbub.learning.pace`).
     """
     plain, noise = rows.design, noise_of(rho / plan.steps, squared)
     rows = replace(rows, design=turned(plain, fine=plan.fine))
     design = rows.design
     length = math.sqrt(design.norm2) / ONE
     step = plan.lr / (curvature * max(n, 1.0))
+    grid = SCALE * ONE * length
+    pace = Pace.of(design, shares or {}, plan.steps, math.sqrt(noise.law.variance) / grid)
     at, speed, mean = np.zeros((3, outputs, design.width))
     at[:, 0] = start * length
     late = 0
@@ -143,9 +148,9 @@ def descend(
         yield noise.event
         sums = rows.sums(np.array([on_grid(w) for w in at / length]), residual)
         noisy = noise.release([v for of_output in sums for v in of_output], bits=bits)
-        gradient = np.array(noisy, np.float64).reshape(at.shape) / (SCALE * ONE * length)
+        gradient = np.array(noisy, np.float64).reshape(at.shape) / grid
         speed = _MOMENTUM * speed + gradient
-        at = at - step * speed
+        at = at - step * pace.factors(t, gradient) * speed
         if 2 * t >= plan.steps:
             mean, late = mean + at, late + 1
     return plain_weights(plain, mean / max(late, 1) / length, fine=plan.fine)

@@ -90,6 +90,7 @@ def draw_classes(problem: Problem, rows: Coded, n: float, bits: Bits | None) -> 
         squared=descent_squared(problem, fine=plan.fine),
         plan=plan,
         n=n * problem.heaviest,
+        shares=problem.shares,
         bits=bits,
     )
     return {"weights": [on_grid(w).tolist() for w in weights], "steps": plan.steps}

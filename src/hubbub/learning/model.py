@@ -27,6 +27,7 @@ from fractions import Fraction
 from typing import Any, ClassVar, Final, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hubbub.accounting import Event, rho_of_epsilon
 from hubbub.accounting.amounts import amount, count
@@ -54,7 +55,8 @@ _ROWS_SHARE: Final = Fraction(1, 50)
 class Problem:
     """A model of declared columns, priced; everything here is public.
 
-    spend: all of it. rows_per_unit: R. rows: their number, where it is public.
+    spend: all of it. rows_per_unit: R. rows: their number, where it is public. shares: of the rows in each bin, by
+    column, as far as a noisy histogram that was bought says it.
     """
 
     estimator: Estimator
@@ -65,6 +67,7 @@ class Problem:
     rows_per_unit: int = 1
     neighbours: str = "add_remove"
     rows: int | None = None
+    shares: Mapping[str, NDArray[np.float64]] | None = None
 
     @property
     def columns(self) -> tuple[str, ...]:
