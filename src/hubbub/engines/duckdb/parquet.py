@@ -226,6 +226,8 @@ def _column(reader: Any, at: int, word: str, parts: Sequence[Part]) -> Any:
     """A column, by its place, part by part: Arrow takes what a part has beyond its rows for the next one's."""
     (kind, made), chunks = _AS[word], []
     for i, part in enumerate(parts):
+        if not part.rows:  # of an extension of a dictionary Arrow ends the process
+            continue
         null = at in part.null
         read = pa.nulls(part.rows, kind) if null else made(reader.read_row_group(i, column_indices=[at]).column(0))
         chunks += _chunks(read)
