@@ -69,8 +69,9 @@ class Plan:
 def plan_descent(rows: float, rho: float) -> Plan:
     """The steps for about so many rows of length 1 at a total cost of rho.
 
-    >>> plan_descent(26_000, 0.03056)
-    Plan(steps=80, lr=4.0, kappa=6427.83...)
+    >>> plan = plan_descent(26_000, 0.03056)
+    >>> plan.steps, plan.lr, round(plan.kappa)
+    (80, 4.0, 6428)
     """
     kappa = max(1.0, rows) * math.sqrt(2 * rho)
     tau = min(max(kappa / 20, 2.0), 800.0)
@@ -83,8 +84,8 @@ def expected_excess(rows: float, coordinates: int, steps: int, noise: float) -> 
 
     noise: the standard deviation on a sum in one step, in rows.
 
-    >>> expected_excess(26_000, 100, 80, 120.0)
-    0.00516...
+    >>> round(expected_excess(26_000, 100, 80, 120.0), 5)
+    0.00516
     """
     return noise * math.sqrt(coordinates / steps) / rows
 

@@ -36,7 +36,7 @@ def commitment(salt: str, words: str) -> str:
     """What a line holds in place of its words.
 
     >>> commitment("00", "SELECT 1")[:9]
-    '#3c0c4f98'
+    '#f77dc04e'
     """
     return f"#{hashlib.sha256(f'{salt} {words}'.encode()).hexdigest()}"
 

@@ -103,6 +103,7 @@ class PlaceSearch:
     def found(self, noisy: Sequence[int]) -> int | None:
         """The place of the bound, in a row of noisy counts; None where there are too few units to find one.
 
+        >>> from fractions import Fraction
         >>> search = PlaceSearch(Spend(epsilon=Fraction(1)))
         >>> search.found([0, 900, 400, 100, 20, 1, *[0] * 35]), search.found([3] * 41)
         (4, None)

@@ -72,7 +72,7 @@ def shortened(told: str, room: float) -> str:
     """As much of a text as has room.
 
     >>> shortened("a very long name of a ward", 90)
-    'a very long…'
+    'a very lon…'
     """
     if wide(told) <= room:
         return told

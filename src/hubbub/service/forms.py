@@ -83,8 +83,8 @@ class Shown:
 def shown_as(level: object = None, form: object = "json") -> Shown:
     """How an answer is wanted, checked.
 
-    >>> shown_as("0.9", "csv")
-    Shown(level=0.9, form='csv')
+    >>> shown_as("0.9", "csv").level, shown_as("0.9", "csv").form
+    (0.9, 'csv')
 
     Raises ParameterError for a level that is none, and a form that there is not.
     """

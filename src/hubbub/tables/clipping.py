@@ -80,7 +80,7 @@ def numerator(measurement: Measurement, bounds: Bounds, groups: int | None, norm
 
     For a SUM of its own norm, B times m / d.
 
-    >>> numerator(Measurement(Counting.ROWS), Bounds(3, 2), 18, "l1") // 2**16
+    >>> numerator(Measurement(MeasurementKind.ROWS), Bounds(3, 2), 18, "l1") // 2**16
     6
     """
     c, rows = _limits(measurement, bounds, groups)
@@ -95,7 +95,7 @@ def l1(measurement: Measurement, bounds: Bounds, groups: int | None, neighbours:
 
     norm: that of the clipping. groups: None is allowed for "l1" only.
 
-    >>> l1(Measurement(Counting.ROWS), Bounds(3, 2), 18, "add_remove", "l1") // 2**16
+    >>> l1(Measurement(MeasurementKind.ROWS), Bounds(3, 2), 18, "add_remove", "l1") // 2**16
     6
     """
     if norm == "l2":
@@ -112,7 +112,7 @@ def l1(measurement: Measurement, bounds: Bounds, groups: int | None, neighbours:
 def l2_squared(measurement: Measurement, bounds: Bounds, groups: int | None, neighbours: Neighbours, norm: Norm) -> int:
     """The square of the l2 sensitivity of a clipped measurement in its steps of 2^-f.
 
-    >>> l2_squared(Measurement(Counting.ROWS), Bounds(3, 2), 18, "add_remove", "l2") // 4**16
+    >>> l2_squared(Measurement(MeasurementKind.ROWS), Bounds(3, 2), 18, "add_remove", "l2") // 4**16
     12
     """
     if norm == "l1":

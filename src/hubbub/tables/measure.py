@@ -208,9 +208,9 @@ class Measurement:
 def l1(measurement: Measurement, bounds: Bounds, groups: int | None, neighbours: Neighbours) -> int:
     """The l1 sensitivity of a measurement; `groups` is None where any number of groups may be found.
 
-    >>> l1(Measurement(Counting.ROWS), Bounds(groups=3, rows=2), 18, "add_remove")
+    >>> l1(Measurement(MeasurementKind.ROWS), Bounds(groups=3, rows=2), 18, "add_remove")
     6
-    >>> l1(Measurement(Counting.UNITS), Bounds(groups=1, rows=2), 1, "replace")
+    >>> l1(Measurement(MeasurementKind.UNITS), Bounds(groups=1, rows=2), 1, "replace")
     1
     """
     most, width = _reach(measurement, bounds)
@@ -221,7 +221,7 @@ def l1(measurement: Measurement, bounds: Bounds, groups: int | None, neighbours:
 def l2_squared(measurement: Measurement, bounds: Bounds, groups: int | None, neighbours: Neighbours) -> int:
     """The square of the l2 sensitivity of a measurement.
 
-    >>> l2_squared(Measurement(Counting.ROWS), Bounds(groups=3, rows=2), 18, "add_remove")
+    >>> l2_squared(Measurement(MeasurementKind.ROWS), Bounds(groups=3, rows=2), 18, "add_remove")
     12
     """
     most, width = _reach(measurement, bounds)

@@ -19,7 +19,8 @@ def rows_sql(scan: Scan, places: Mapping[str, Place], columns: Sequence[str], di
     >>> from hubbub.tables.declare import Limits
     >>> from hubbub.tables.kinds import Kind
     >>> scan = Scan("t1", "t", {"x": Kind.INTEGER}, {}, Limits(), "each row", "add_remove", None)
-    >>> print(rows_sql(scan, {"t": Place("s", {"x": "x"}, None)}, ["x"], DUCKDB))
+    >>> key = lambda column: (column, "integer")
+    >>> print(rows_sql(scan, {"t": Place("s", {"x": "x"}, None, key)}, ["x"], DUCKDB))
     WITH r1 AS (
       SELECT x AS c0
       FROM s

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Final
 
 import sqlglot
 from sqlglot import exp
@@ -13,6 +14,9 @@ from hubbub.remedies import Rewrite
 
 __all__ = ["as_name", "with_text"]
 
+_WORDS: Final = {word for keyword in DuckDB.Tokenizer.KEYWORDS for word in (keyword, keyword.split()[0])}
+"""What may be read as something else than a name: keywords, and the first words of those that have two."""
+
 
 def as_name(name: str) -> str:
     """A name as SQL reads it: in double quotes where it would be read as something else.
@@ -20,7 +24,7 @@ def as_name(name: str) -> str:
     >>> as_name("ward"), as_name("Patient ID"), as_name("order")
     ('ward', '"Patient ID"', '"order"')
     """
-    plain = re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", name) and name.upper() not in DuckDB.Tokenizer.KEYWORDS
+    plain = re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", name) and name.upper() not in _WORDS
     return name if plain else exp.to_identifier(name, quoted=True).sql("duckdb")
 
 

