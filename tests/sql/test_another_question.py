@@ -145,3 +145,12 @@ def test_of_a_name_that_two_tables_have_both_columns_are_left_out(desk: Desk) ->
         text: [c[0] for c in con.execute(f"SELECT * EXCLUDE ({text}) {joined}").description] for text in ("g", "b.g")
     }
     assert left == {"g": ["id", "n", "id", "n"], "b.g": ["id", "g", "n", "id", "n"]}
+
+
+@pytest.mark.parametrize("cast", ["CAST(s AS VARCHAR COLLATE NOCASE)", "TRY_CAST(id AS TEXT COLLATE NOCASE)"])
+def test_a_collation_in_a_cast_is_not_left_out(cast: str) -> None:
+    """In DuckDB the comparison then ignores case."""
+    rows = pa.table({"id": [1, 2], "s": ["ab", "AB"]})
+    desk = Desk({"t": hb.table(rows, unit="id", max_total=1)})
+    with pytest.raises(QueryError, match="to TEXT COLLATE NOCASE is not supported"):
+        desk.statement(f"SELECT COUNT(*) FROM t WHERE {cast} = 'AB'")

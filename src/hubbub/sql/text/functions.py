@@ -143,8 +143,9 @@ _CASTS: Final = {
 
 
 def cast_name(target: exp.Expr) -> str | None:
-    """The function that casts to an SQL type, or None for a type that is not on the list or has parameters."""
-    if target.expressions:
+    """The function that casts to an SQL type, or None for a type that is not on the list, or has parameters or a
+    collation."""
+    if target.expressions or target.args.get("collate") is not None:
         return None
     word = target.this.name if hasattr(target.this, "name") else str(target.this)
     return next((f"CAST_{kind}" for kind, words in _CASTS.items() if word in words), None)
