@@ -1,8 +1,9 @@
 """What a question is to each floor of the house, as one text: its tree, its SQL in all dialects, its cost and answer.
 
-A recording holds what may not change while code is moved: the bound tree of each aggregate query, the SQL that each
-engine is told, the event that is charged, the exact integers before noise, and the answer with the noise of a bit
-source that the question's own text seeds. Engines' own services are not needed: places are made up, alike for all.
+A recording holds what may not change while code is moved: what `check` says, the bound tree of each aggregate query,
+the SQL that each engine is told, the event that is charged, the exact integers before noise, and the answer with the
+noise of a bit source that the question's own text seeds. Engines' own services are not needed: places are made up,
+alike for all.
 """
 
 from __future__ import annotations
@@ -54,9 +55,13 @@ class World:
                 unit = None if isinstance(table.unit, EachRow) else table.unit
                 self.catalog[name] = TableInfo(schema.columns, private=True, unit=unit, table=table.without_source())
         self.engine.seal()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            self.session = hb.Session(self.tables, budget=hb.Budget(10**6, delta="1e-2"), ledger=None)
         self.outer = OuterSide({n: t for n, t in self.tables.items() if isinstance(t, PublicTable)})
 
     def close(self) -> None:
+        self.session.close()
         self.engine.close()
 
     def read(self, sql: str, more: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -68,6 +73,8 @@ class World:
             yield "public", statement.sql
             return
         yield "outer", statement.sql
+        weights = {"weights": more["weights"]} if "weights" in more else {}
+        yield "check", str(self.session.check(sql, epsilon=1, **options, **weights))
         for number, question in enumerate(statement.questions):
             yield f"tree {number}", tree(question)
             for at, plan in enumerate(make_plans(question, image, private_keys=True)):

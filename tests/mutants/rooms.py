@@ -10,7 +10,9 @@ from typing import Final
 
 _RECORDED: Final = "tests/golden/test_recorded.py"
 _WRITTEN: Final = "tests/golden/test_written.py"
-_TABLES: Final = (_RECORDED, "tests/tables", "tests/test_reviewed.py", "tests/test_release.py")
+_CHECKED: Final = "tests/golden/test_checks.py"
+_EXAMPLES: Final = "tests/test_docstrings.py"
+_TABLES: Final = (_RECORDED, _CHECKED, _EXAMPLES, "tests/tables", "tests/test_reviewed.py", "tests/test_release.py")
 _WAY: Final = (
     _RECORDED,
     "tests/sql/test_bounding.py",
@@ -21,6 +23,7 @@ _WAY: Final = (
     "tests/test_reviewed.py",
     "tests/test_hostile.py",
     "tests/test_verbs.py",
+    _EXAMPLES,
 )
 _LEDGER: Final = ("tests/ledger/test_store.py", "tests/ledger/test_life.py", "tests/ledger/test_limits.py")
 _NEIGHBOURS: Final = ("tests/test_neighbours.py", "tests/test_ownership.py")
@@ -43,6 +46,8 @@ _NOISE: Final = (
     "tests/mechanisms/test_shape.py",
     "tests/mechanisms/test_hostile.py",
     "tests/mechanisms/test_sampling.py",
+    _EXAMPLES,
+    _CHECKED,
 )
 _QUEUE: Final = (
     "tests/service/test_schedule.py",
@@ -52,10 +57,16 @@ _QUEUE: Final = (
     "tests/ledger/test_closing.py",
     "tests/ledger/test_words.py",
 )
-_SESSION: Final = ("tests/test_session.py", "tests/test_release.py", "tests/test_door.py", "tests/test_reviewed.py")
+_SESSION: Final = (
+    _CHECKED,
+    "tests/test_session.py",
+    "tests/test_release.py",
+    "tests/test_door.py",
+    "tests/test_reviewed.py",
+)
 
 ROOMS: Final[dict[str, tuple[str, ...]]] = {
-    "hubbub.mechanisms.calibration": ("tests/mechanisms/test_calibrated.py", *_TABLES),
+    "hubbub.mechanisms.calibration": ("tests/mechanisms/test_calibrated.py", *_NOISE, *_TABLES),
     "hubbub.mechanisms.groups": (*_NOISE, "tests/mechanisms/test_calibrated.py", "tests/tables/test_price.py"),
     "hubbub.mechanisms.top_k": ("tests/mechanisms/test_top_k.py", "tests/tables/test_top_place.py", *_NOISE),
     "hubbub.mechanisms.place_search": (
@@ -85,7 +96,7 @@ ROOMS: Final[dict[str, tuple[str, ...]]] = {
     "hubbub.tables.aggregates.top_place": ("tests/tables/test_top_place.py",),
     "hubbub.tables.clipping": (*_TABLES, *_NEIGHBOURS),
     "hubbub.tables.split": (*_TABLES, *_NEIGHBOURS),
-    "hubbub.tables.growth": ("tests/sql/test_growth.py",),
+    "hubbub.tables.growth": ("tests/sql/test_growth.py", _RECORDED, _EXAMPLES),
     "hubbub.sql.emit.plan": (*_WAY, "tests/engines/test_searches.py", "tests/test_found_bounds.py", *_NEIGHBOURS),
     "hubbub.sql.emit.ranked": (*_RANKED, *_WAY),
     "hubbub.sql.emit.lists": ("tests/engines/test_lists.py",),
