@@ -1274,8 +1274,8 @@ BUGS: Final[tuple[Bug, ...]] = (
             "tests/service/test_rows_kept.py::test_a_value_that_no_reader_takes_changes_no_other_and_stops_no_copy",
         ),
         (
-            "if usable(kind, DUCKDB) else",
-            "if kind else",
+            "        if usable(kind, DUCKDB) and not",
+            "        if kind and not",
             "a column that no question can use stops a copy",
             "tests/service/test_rows_kept.py::test_a_value_that_no_reader_takes_changes_no_other_and_stops_no_copy",
         ),
