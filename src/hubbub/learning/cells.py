@@ -12,8 +12,9 @@ Kamath, Steinke 2020, Theorem 14). It is a 20th of the amount. Edges are post-pr
 fixed before, and its sensitivity is a function of released numbers: adaptive composition (Bun, Steinke 2016, Lemma
 2.3), and one charge.
 
-**Where.** Only where the noise on a cell is at most a thousandth of the rows, public or bought, and where there is room
-for more features: else the bins are the 16 equal ones, and nothing is bought. Both follow from public numbers.
+**Where.** Only where the noise on a cell is at most a thousandth of the rows, public or bought, or a 200th where a
+number is learned, and where there is room for more features: else the bins are the 16 equal ones, and nothing is
+bought. All of it follows from public or released numbers.
 
 **Which edges.** The 16 equal ones stay. A bin is cut where it is not even: where the share of its rows below a cell's
 edge is furthest from that edge's share of its length, and so are its parts, as long as the rows that are amiss are more
@@ -77,6 +78,7 @@ _SURE: Final = 5.0
 _MOST_CUT_OUT: Final = 8
 _CLEAR: Final = 1 << 9
 _NOISE: Final = 1e-3
+_NOISE_OF_NUMBERS: Final = 5e-3
 
 
 @cache
@@ -125,7 +127,8 @@ def bins_are_bought(problem: Problem, n: float) -> bool:
     """Whether edges are cut from a histogram, with about n rows."""
     if not _in_cells(problem.design) or most_bins(problem.design) < _FEWEST:
         return False
-    return math.sqrt(_noise(problem).sigma2) <= _NOISE * n * problem.heaviest
+    most = _NOISE if isinstance(problem.target, Classes) else _NOISE_OF_NUMBERS
+    return math.sqrt(_noise(problem).sigma2) <= most * n * problem.heaviest
 
 
 def the_rest(problem: Problem) -> Problem:
@@ -144,8 +147,8 @@ def cut(problem: Problem, rows: Coded, n: float, bits: Bits | None) -> Generator
         yield noise.event
         noisy = np.array(noise.release(_counts(rows), bits=bits), np.float64) / problem.heaviest
         deviation, at = math.sqrt(noise.sigma2) / problem.heaviest, 0
-        closely = isinstance(problem.target, Classes) and _SURE * deviation <= n / _CLEAR
-        shares = {}
+        clear = _SURE * deviation <= n / _CLEAR
+        closely, shares = clear and isinstance(problem.target, Classes), {}
         for name, column in columns.items():
             ends = _ends(column)
             held = noisy[at : at + len(ends) - 1]
@@ -153,7 +156,7 @@ def cut(problem: Problem, rows: Coded, n: float, bits: Bits | None) -> Generator
             least, most = max(n / _AMISS, _SURE * deviation), column.bins + most_bins(problem.design)
             edges[name] = tuple(edges_of(ends, column.edges, held, deviation, least, most, closely=closely))
             shares[name] = _shares(ends, edges[name], held, deviation) / n
-        left = replace(the_rest(problem), shares=shares)
+        left = replace(the_rest(problem), shares=shares if clear else None)
     plain: dict[str, Column] = {
         name: replace(column, edges=edges[name], cells=()) if isinstance(column, Numbers) and column.cells else column
         for name, column in problem.design.columns.items()

@@ -12,8 +12,8 @@ energy, tenfold at most, to 30 at most. The first is left out: all columns learn
 
 **How far is safe.** In a bin that holds the share q of the rows the factor is at most 1 + 1 / (10 q): so own features
 of a column add a 40th to the curvature, in units in which a row's length in the column is about 1. q is what the bought
-histogram says (`hubbub.learning.cells`), and a standard deviation of its noise more. Where none was bought, all factors
-are 1.
+histogram says (`hubbub.learning.cells`), and a standard deviation of its noise more. Where none was bought, or five
+deviations are more than a 512th of the rows, all factors are 1.
 
 All this is computed from noisy sums and noisy counts that are charged for: post-processing. It moves neither a
 sensitivity nor a number of steps.
