@@ -126,7 +126,7 @@ class CategoricalNB(_NaiveBayes):
         """The noise on every count."""
         counts = len(problem.design.columns) + 1
         noise = calibrated(
-            spend=problem.part(problem.parts[1]),
+            spend=problem.spend.of_amount(problem.parts[1]),
             l1=counts * problem.reach,
             l2_squared=problem.moved(counts, acute=True),
         )
@@ -192,7 +192,7 @@ class GaussianNB(_NaiveBayes):
         """The noise on every sum."""
         sums = 1 + 2 * len(problem.design.columns)
         noise = calibrated(
-            spend=problem.part(problem.parts[1]),
+            spend=problem.spend.of_amount(problem.parts[1]),
             l1=ONE * sums * problem.reach,
             l2_squared=problem.moved(ONE**2 * sums),
             rounded=whole_variance,

@@ -12,7 +12,7 @@ Kamath, Steinke 2020, Theorem 14). It is a 20th of the amount. Edges are post-pr
 fixed before, and its sensitivity is a function of released numbers: adaptive composition (Bun, Steinke 2016, Lemma
 2.3), and one charge.
 
-**Where.** Only where the noise on a cell is at most a thousandth of the rows, public or bought, or a 200th where a
+**Where.** Only where the noise on a cell is at most a 384th of the rows, public or bought, or a 200th where a
 number is learned, and where there is room for more features: else the bins are the 16 equal ones, and nothing is
 bought. All of it follows from public or released numbers.
 
@@ -77,7 +77,7 @@ _AMISS: Final = 1 << 10
 _SURE: Final = 5.0
 _MOST_CUT_OUT: Final = 8
 _CLEAR: Final = 1 << 9
-_NOISE: Final = 1e-3
+_NOISE: Final = 1 / 384
 _NOISE_OF_NUMBERS: Final = 5e-3
 
 
@@ -120,7 +120,7 @@ def most_bins(design: Design) -> int:
 def _noise(problem: Problem) -> Calibrated:
     """The noise on the count of a cell."""
     moved = problem.moved(len(_in_cells(problem.design)), acute=True)
-    return calibrated(spend=problem.part(problem.rho * SHARE), l2_squared=moved)
+    return calibrated(spend=problem.spend.of_amount(problem.rho * SHARE), l2_squared=moved)
 
 
 def bins_are_bought(problem: Problem, n: float) -> bool:

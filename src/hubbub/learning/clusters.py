@@ -84,7 +84,7 @@ class KMeans(Estimator):
         """Of the histograms, and of a round's sums."""
         first = problem.rho * _FIRST
         columns = len(problem.design.columns)
-        histogram = calibrated(spend=problem.part(first), l2_squared=problem.moved(columns, acute=True))
+        histogram = calibrated(spend=problem.spend.of_amount(first), l2_squared=problem.moved(columns, acute=True))
         return histogram, noise_of((problem.rho - first) / self.rounds, problem.moved(problem.design.norm2))
 
     def _predicted(self, problem: Problem, rows: int) -> tuple[int, float]:

@@ -124,14 +124,10 @@ class Problem:
         share, _ = self.parts
         if share is None:
             return float(self.rows or 1)
-        noise = calibrated(spend=self.part(share), l1=self.reach, l2_squared=self.moved(1, acute=True))
+        noise = calibrated(spend=self.spend.of_amount(share), l1=self.reach, l2_squared=self.moved(1, acute=True))
         yield noise.event
         (noisy,) = noise.release([rows.mass()], bits=bits)
         return max(1.0, noisy / self.heaviest)
-
-    def part(self, share: Fraction) -> Spend:
-        """So much of the amount."""
-        return Spend(epsilon=share) if self.spend.pure else Spend(rho=share)
 
     @property
     def rho(self) -> Fraction:

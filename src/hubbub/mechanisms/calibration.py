@@ -72,8 +72,11 @@ class Spend:
         >>> Spend(epsilon=Fraction(1)).part(Fraction(1, 4)).amount
         Fraction(1, 4)
         """
-        part = share * self.amount
-        return Spend(epsilon=part) if self.pure else Spend(rho=part)
+        return self.of_amount(share * self.amount)
+
+    def of_amount(self, amount: Fraction) -> Spend:
+        """Another amount in the same terms, without the delta."""
+        return Spend(epsilon=amount) if self.pure else Spend(rho=amount)
 
 
 @dataclass(frozen=True)
