@@ -180,6 +180,12 @@ def test_what_cannot_be_found_is_refused_before_the_charge(sql: str, options: di
         assert s.remaining == 50
 
 
+def test_what_is_found_for_a_sum_alone_may_be_declared_or_clamped() -> None:
+    with opened() as s, pytest.raises(hb.PolicyError, match="alone") as refused:
+        s.sql("SELECT SUM(x * 2) FROM t", epsilon=1)
+    assert [remedy.kind for remedy in refused.value.remedies] == ["declare a range", "rewrite"]
+
+
 def test_a_bound_beside_groups_that_another_question_finds_is_refused_for_what_it_is() -> None:
     """Before, the refusal asked for a budget with delta, under a budget with delta."""
     sql = (

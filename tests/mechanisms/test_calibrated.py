@@ -92,7 +92,9 @@ def test_a_release_records_the_sensitivity_it_was_calibrated_to() -> None:
             two = found.release_array(np.array([[5, -5]]), bits=SeededBits("one"))
         assert two.shape == (1, 2)
         assert tuple(two.ravel()) == one
-        assert [(r.sensitivity, r.distribution) for r in records] == [(found.sensitivity, found.law)] * 2
+        norm = "l1" if isinstance(found.law, DiscreteLaplace) else "l2_squared"
+        told = [(r.sensitivity, r.distribution, r.norm) for r in records]
+        assert told == [(found.sensitivity, found.law, norm)] * 2
 
 
 def test_the_mechanisms_for_numbers_and_groups_take_their_noise_from_here() -> None:

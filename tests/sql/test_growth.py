@@ -13,9 +13,11 @@ import pytest
 
 import hubbub as hb
 from counts import SOAK, part
-from hubbub.tables.expressions import Call, Column, Expression, Literal
-from hubbub.tables.growth import CUT, LONGEST, ROW, Size, characters
+from hubbub.tables.declare import Limits
+from hubbub.tables.expressions import Arithmetic, Call, Column, Compare, Expression, Literal
+from hubbub.tables.growth import CUT, LONGEST, ROW, Size, characters, made, sizes_in
 from hubbub.tables.kinds import Kind
+from hubbub.tables.relations import Inner, PerUnit, Scan
 
 warnings.simplefilter("ignore")
 LAYERS = {
@@ -237,6 +239,21 @@ def test_the_longest_text_that_is_allowed_is_answered() -> None:
         text = f"SELECT COUNT(*) FROM (SELECT DISTINCT id, {eight} AS x FROM ({below}) AS q) AS r"
         answer = s.sql(f"{text} WHERE LENGTH(x) = {LONGEST}", epsilon=10**6)
         assert answer.rows()[0][0] == 1
+
+
+def test_the_longest_text_made_on_the_way_counts_wherever_it_stands() -> None:
+    long, short = (Call("CONCAT", (Literal("a" * n), Literal("b"))) for n in (30, 2))
+    for both in ((long, short), (short, long)):
+        assert made(Compare("=", *both)) == 31
+
+
+def test_an_aggregate_of_a_unit_s_rows_has_one_part_more_than_its_argument() -> None:
+    column = Column("t.x", Kind.NUMBER)
+    scan = Scan("t", "v", {"x": Kind.NUMBER}, {}, Limits(), "id", "add_remove", "id")
+    three = Arithmetic("+", column, Literal(1))
+    for argument, parts in ((None, 1), (column, 2), (three, 3)):
+        node = PerUnit(scan, (), (("m", Inner("MAX" if argument else "COUNT", argument, Kind.NUMBER)),))
+        assert sizes_in(node)["m"].parts == parts
 
 
 def test_a_public_text_is_cut_too() -> None:

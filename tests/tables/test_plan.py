@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from dataclasses import replace
 from fractions import Fraction
 from typing import NoReturn
@@ -181,3 +182,21 @@ def test_a_condition_has_the_groups_false_and_true() -> None:
 def test_a_value_the_column_cannot_hold_is_refused(value: object, kind: Kind) -> None:
     with pytest.raises(hb.PolicyError, match="never equal"):
         fitted(value, kind, "c")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "held"),
+    [
+        ("2024-05-01T01:00:00+02:00", Kind.TIMESTAMP, dt.datetime(2024, 4, 30, 23)),
+        ("2024-05-01T01:00:00Z", Kind.TIMESTAMP, dt.datetime(2024, 5, 1, 1)),
+        ("2024-05-01 01:00:00", Kind.TIMESTAMP, dt.datetime(2024, 5, 1, 1)),
+        ("2024-05-01", Kind.TIMESTAMP, dt.datetime(2024, 5, 1)),
+        ("2024-05-01", Kind.DATE, dt.date(2024, 5, 1)),
+        (dt.date(2024, 5, 1), Kind.TIMESTAMP, dt.datetime(2024, 5, 1)),
+        (1.0, Kind.INTEGER, 1),
+        (1, Kind.NUMBER, 1.0),
+    ],
+)
+def test_a_declared_value_is_held_as_the_column_holds_it(value: object, kind: Kind, held: object) -> None:
+    found = fitted(value, kind, "c")  # type: ignore[arg-type]
+    assert (found, type(found)) == (held, type(held))
