@@ -147,6 +147,40 @@ def test_of_a_name_that_two_tables_have_both_columns_are_left_out(desk: Desk) ->
     assert left == {"g": ["id", "n", "id", "n"], "b.g": ["id", "g", "n", "id", "n"]}
 
 
+USED: dict[str, str] = {
+    "* EXCLUDE (p.n) {using}": "t.id, t.n, t.g, p.lab",
+    "* EXCLUDE (t.n) {using}": "t.id, t.g, t.n, p.lab",
+    "* EXCLUDE (t.n, p.n) {using}": "t.id, t.g, p.lab",
+    "* EXCLUDE (n) {using}": "t.id, t.g, p.lab",
+    "* {using} JOIN r ON t.id = r.z": "t.id, t.n, t.g, p.lab, r.n AS other, r.z",
+    "* EXCLUDE (r.n) {using} JOIN r ON t.id = r.z": "t.id, t.n, t.g, p.lab, r.z",
+    "* EXCLUDE (t.n, p.n) {using} JOIN r ON t.id = r.z": "t.id, t.g, p.lab, r.n, r.z",
+    "* EXCLUDE (t.n) {using} JOIN r USING (n)": "t.id, t.g, t.n, p.lab, r.z",
+}
+
+
+@pytest.mark.parametrize("star", list(USED))
+def test_a_star_lists_a_column_of_using_once_and_no_other_tables_column_of_its_name_with_it(star: str) -> None:
+    """As in DuckDB: DISTINCT counts other rows without them, and AS a(...) names others."""
+    rows = ROWS.select(["id", "n", "g"])
+    tables = {"p": pa.table({"n": [1, 2, 7], "lab": ["x", "y", "x"]}), "r": pa.table({"n": [5, 6], "z": [1, 2]})}
+    private = hb.table(rows, unit="id", max_groups=4, max_rows=4, max_total=8, columns=COLUMNS)
+    desk = Desk({"t": private, **{name: hb.public(table) for name, table in tables.items()}})
+    con = duckdb.connect()
+    for name, table in {"t": rows, **tables}.items():
+        con.register(name, table)
+    asked = star.format(using="FROM t LEFT JOIN p USING (n)")
+    meant = USED[star] + asked[asked.index(" FROM") :]
+    as_duckdb = con.execute(f"SELECT {asked}").fetchall()
+    assert as_duckdb == con.execute(f"SELECT {meant}").fetchall()
+    some = "SELECT COUNT(*) FROM (SELECT DISTINCT {})"
+    assert same(desk, some.format(asked), some.format(meant))
+    names = ", ".join(f"c{i}" for i in range(len(USED[star].split(","))))
+    for i in range(len(USED[star].split(","))):
+        some = f"SELECT COUNT(c{i}) FROM (SELECT {{}}) AS a({names})"
+        assert same(desk, some.format(asked), some.format(meant))
+
+
 @pytest.mark.parametrize("cast", ["CAST(s AS VARCHAR COLLATE NOCASE)", "TRY_CAST(id AS TEXT COLLATE NOCASE)"])
 def test_a_collation_in_a_cast_is_not_left_out(cast: str) -> None:
     """In DuckDB the comparison then ignores case."""

@@ -403,7 +403,7 @@ def read_from(reader: Reader, select: exp.Select, ctes: dict[str, Cte], *, where
         for name in item.using:
             merge(reader, scope, item, name)
     # The columns of a semi or anti join's right side are seen by its ON alone.
-    seen = Scope(reader.text, [i.source for i in items if i.how not in ("semi", "anti")], scope.merged)
+    seen = Scope(reader.text, [i.source for i in items if i.how not in ("semi", "anti")], scope.merged, scope.sides)
     conditions = conjuncts(select) if where else []
     plain = [c for c in conditions if not list(c.find_all(exp.Query))]
     nested = [c for c in conditions if list(c.find_all(exp.Query))]

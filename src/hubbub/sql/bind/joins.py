@@ -21,7 +21,7 @@ from hubbub.sql.bind.context import (
     under_names,
 )
 from hubbub.sql.bind.expression import ExpressionReader
-from hubbub.sql.bind.scope import Scope, Source, TableColumns
+from hubbub.sql.bind.scope import Scope, Source, TableColumns, find_name
 from hubbub.sql.bind.zoned import moments_of
 from hubbub.sql.text.hints import clause_refused
 from hubbub.sql.text.locate import span_of
@@ -214,6 +214,8 @@ def merge(reader: Reader, scope: Scope, item: Item, name: str) -> None:
         merged: Expression = Call("COALESCE", (left, right))
     else:
         merged = right if item.how == "right" else left
+    sides = [item.source] if find_name(name, scope.merged) is not None else [*before.sources, item.source]
+    scope.sides |= {(side.alias, own) for side in sides if (own := side.named(name)) is not None}
     scope.merged[name] = merged
     item.on.append(Paired(left, right, item.node))
 

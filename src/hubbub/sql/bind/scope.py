@@ -201,11 +201,14 @@ class Source:
 
 @dataclass
 class Scope:
-    """The sources of one SELECT. merged: columns of USING, which belong to both sides. outer: the SELECT around."""
+    """The sources of one SELECT. merged: columns of USING, which belong to both sides. sides: these, each as its source
+    has it. outer: the SELECT around.
+    """
 
     text: str
     sources: list[Source] = field(default_factory=list)
     merged: dict[str, Expression] = field(default_factory=dict)
+    sides: set[tuple[str, str]] = field(default_factory=set)
     outer: Scope | None = None
 
     def column(self, node: exp.Column) -> Expression:
@@ -277,30 +280,28 @@ class Scope:
         return next((s for s in self.sources if s.alias.lower() == alias.lower()), None)
 
     def every(self, left_out: Container[tuple[str, str]] = ()) -> dict[str, Expression]:
-        """All columns in order, as `*` lists them; a column of USING once, a name taken twice refused by its reader.
+        """All columns in order, as `*` lists them; a column of USING once, where its first side stands that is not
+        left out; a name taken twice refused by its reader.
 
         left_out: columns as `held` names them.
         """
-        columns: dict[str, Expression] = {}
+        columns, listed = dict[str, Expression](), set[str]()
         for source in self.sources:
-            for name, expression in source.columns.items():
-                merged = find_name(name, self.merged)
-                unique, i = name, 1
-                if ("", merged) in left_out or (merged is None and (source.alias, name) in left_out):
+            for name, own in source.columns.items():
+                merged = find_name(name, self.merged) if (source.alias, name) in self.sides else None
+                if (source.alias, name) in left_out or merged in listed:
                     continue
-                if merged is None:
-                    while unique in columns:
-                        unique, i = f"{name}_{i}", i + 1
-                    columns[unique] = expression
-                elif merged not in columns:
-                    columns[merged] = self.merged[merged]
+                if merged is not None:
+                    listed.add(merged)
+                called, i = merged or name, 1
+                unique = called
+                while unique in columns:
+                    unique, i = f"{called}_{i}", i + 1
+                columns[unique] = own if merged is None else self.merged[merged]
         return columns
 
     def held(self, name: str, table: str = "") -> list[tuple[str, str]]:
-        """The columns of a name, each with the alias of its source, which is "" of one of USING."""
-        merged = find_name(name, self.merged)
-        if merged is not None:
-            return [("", merged)]
+        """The columns of a name, each with the alias of its source."""
         sources = [s for s in self.sources if table.lower() in ("", s.alias.lower())]
         return [(s.alias, column) for s in sources if (column := s.named(name)) is not None]
 
