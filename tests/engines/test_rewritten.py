@@ -138,8 +138,8 @@ def test_no_row_gets_the_text_of_another_where_the_file_is_replaced_between_two_
     replaced(path, people(0))
     quick, once = Patient.table, [people(1)]
 
-    def between(self: Patient) -> pa.Table:
-        found = quick(self)
+    def between(self: Patient, asked: Any) -> pa.Table:
+        found = quick(self, asked)
         if once:
             replaced(path, once.pop())
         return found
@@ -157,8 +157,8 @@ def test_a_file_that_changes_at_each_reading_or_in_its_columns_is_not_answered(
     for after in (people(1), people(1).rename_columns(["id", "y"])):
         replaced(path, people(0))
 
-        def between(self: Patient, after: pa.Table = after) -> pa.Table:
-            found = quick(self)
+        def between(self: Patient, asked: Any, after: pa.Table = after) -> pa.Table:
+            found = quick(self, asked)
             replaced(path, after)
             return found
 

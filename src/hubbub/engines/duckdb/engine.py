@@ -10,7 +10,8 @@ from __future__ import annotations
 import contextlib
 import os
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
@@ -21,7 +22,7 @@ from hubbub.engines.base import Exact, Located, Schema
 from hubbub.engines.duckdb.binder import Binder
 from hubbub.engines.duckdb.bounds import statements
 from hubbub.engines.duckdb.dialect import DUCKDB, DUCKDB_PORTABLE, DuckDB
-from hubbub.engines.duckdb.known import _Call, _check_single, _Failed, _Known, _replaced
+from hubbub.engines.duckdb.known import _Call, _check_single, _columns_read, _Failed, _Known, _replaced
 from hubbub.engines.duckdb.memory import Memory
 from hubbub.engines.duckdb.pieces import PART_BITS
 from hubbub.engines.duckdb.ranking import Answers, Places, bounded
@@ -53,7 +54,7 @@ from hubbub.file_formats import files_of
 from hubbub.plain import quick
 from hubbub.sql.emit.binding import binding_sql
 from hubbub.sql.emit.place import Place
-from hubbub.sql.emit.plan import aggregate_sql, listed_sql, summed
+from hubbub.sql.emit.plan import aggregate_sql, columns_read, listed_sql, summed
 from hubbub.sql.emit.ranked import looked_at, ranked_sql, ranks
 from hubbub.sql.emit.rows import rows_sql
 from hubbub.tables.declare import EachRow, PrivateTable, PublicTable
@@ -311,39 +312,33 @@ class DuckDBEngine:
         self._bound[id(plan)] = plan
 
     def _places(self, relation: Relation, *, patient: bool = False) -> dict[str, Place]:
-        places = {}
-        for scan in scans(relation):
-            known = self._known[scan.table]
-            read = known.relation
-            if patient and known.patient is not None:
-                read = known.patient.relation(self._view(scan.table))
-            places[scan.table] = Place(read, known.columns, known.unit, known.key)
-        return places
+        tables = {scan.table for scan in scans(relation)}
+        return {name: self._known[name].place(self._view(name) if patient else None) for name in tables}
 
     def _view(self, table: str) -> str:
         """What the patient reading of a table registers."""
         return f"patient{list(self._known).index(table)}"
 
-    def _loads(self, relation: Relation, *, patient: bool = False) -> dict[str, Callable[[], Any]]:
-        """What has to be registered for the tables of a relation."""
+    def _loads(self, relation: Relation, asked: Mapping[str, Collection[str]] | None = None) -> Views:
+        """What has to be registered for the tables of a relation. asked: of each, what the patient reading reads."""
         loads: dict[str, Callable[[], Any]] = {}
         for scan in scans(relation):
             known = self._known[scan.table]
             if known.held is not None:
                 loads[known.relation] = known.held.table
-            if patient and known.patient is not None:
-                loads[self._view(scan.table)] = known.patient.table
+            if asked is not None and known.patient is not None:
+                loads[self._view(scan.table)] = partial(known.patient.table, asked.get(scan.table, ()))
         return loads
 
-    def _readings(self, relation: Relation, call: _Call) -> Iterator[tuple[dict[str, Place], Views]]:
+    def _readings(self, relation: Relation, names: Collection[str], call: _Call) -> Iterator[tuple[Any, Views]]:
         """Where the tables of a relation are: in the quick reading; then, where some value made that fail, in one that
-        fails on none. That a value did must not show.
+        fails on none. That a value did must not show. names: of the columns that are read.
         """
         tables = {scan.table for scan in scans(relation)}
         if quick("parquet") or not any(self._known[name].patient for name in tables):
             yield self._places(relation), self._loads(relation)
         if not call.stopped.is_set() and any(self._known[name].patient for name in tables):
-            yield self._places(relation, patient=True), self._loads(relation, patient=True)
+            yield self._places(relation, patient=True), self._loads(relation, _columns_read(relation, names))
 
     def run(self, plan: Plan, public: Mapping[str, Any] | None = None) -> Exact:
         """Run the private part of a question.
@@ -353,6 +348,7 @@ class DuckDBEngine:
         leaves: Views = {place: lambda t=table: t for place, table in (public or {}).items()}  # type: ignore[misc]
         return self._read(
             plan.question.relation,
+            columns_read(plan),
             lambda places, views, call: self._answers(plan, places, {**leaves, **views}, call),
         )
 
@@ -362,11 +358,15 @@ class DuckDBEngine:
         Raises EngineError, with an incident id alone, if DuckDB fails.
         """
         table = self._read(
-            scan, lambda places, views, call: self._table(rows_sql(scan, places, columns, DUCKDB), views, call)
+            scan,
+            {f"{scan.place}.{column}" for column in columns},
+            lambda places, views, call: self._table(rows_sql(scan, places, columns, DUCKDB), views, call),
         )
         return table.rename_columns([*columns, *([""] if len(table.column_names) > len(columns) else [])])
 
-    def _read(self, relation: Relation, ask: Callable[[dict[str, Place], Views, _Call], T | None]) -> T:
+    def _read(
+        self, relation: Relation, names: Collection[str], ask: Callable[[dict[str, Place], Views, _Call], T | None]
+    ) -> T:
         """What `ask` makes of the tables of a relation, from files that stayed as they were while they were read.
 
         Two readings of one file are joined by the row's number (`Patient`). Of a file that was written anew between
@@ -382,7 +382,7 @@ class DuckDBEngine:
                     call.words = "a file is gone, or its columns have changed since the charge"
                     break
                 answer = None
-                for places, views in self._readings(relation, call):
+                for places, views in self._readings(relation, names, call):
                     answer = ask(places, views, call)
                     if answer is not None:
                         break

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +12,9 @@ from hubbub.engines.duckdb.sources import Frame, Held, Sheet, Source, SqliteFile
 from hubbub.engines.stopping import asker
 from hubbub.errors import PolicyError
 from hubbub.remedies import DeclareType
+from hubbub.sql.emit.place import Place
 from hubbub.tables.kinds import Kind
+from hubbub.tables.relations import Relation, scans
 
 __all__: list[str] = []
 
@@ -32,6 +34,23 @@ class _Known:
     held: Held | None = None
     patient: Patient | None = None
     physical: Mapping[str, str] | None = None
+
+    def place(self, view: str | None) -> Place:
+        """Where its rows are. view: what the patient reading registers, where it is that one."""
+        patient = None if view is None else self.patient
+        relation = self.relation if patient is None or view is None else patient.relation(view)
+        return Place(relation, self.columns, self.unit, self.key)
+
+
+def _columns_read(node: Relation, names: Collection[str]) -> dict[str, frozenset[str]]:
+    """Of each declared table the columns of these names, and those that name its units or lead to them."""
+    columns: dict[str, frozenset[str]] = {}
+    for scan in scans(node):
+        paths = [] if scan.path is None else [(scan.table, scan.path.column), (scan.path.scan.table, scan.path.key)]
+        read = [(scan.table, column) for column in scan.columns if f"{scan.place}.{column}" in names]
+        for table, column in [*read, *paths, *([(scan.table, scan.unit)] if scan.unit is not None else [])]:
+            columns[table] = columns.get(table, frozenset()) | {column}
+    return columns
 
 
 class _Failed(Exception):

@@ -23,7 +23,7 @@ two readers agree on where the digits are too many: such a column is refused.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -73,18 +73,20 @@ class Patient:
             f"ON quick.{_ROW} = patient.{_ROW} AND quick.{_FILE} = patient.{_FILE}) AS patient_reading"
         )
 
-    def table(self) -> pa.Table:
-        """The columns that Arrow reads, beside the row's number."""
-        return pa.concat_tables([self._of_file(path) for path in self.files])
+    def table(self, asked: Collection[str] | None = None) -> pa.Table:
+        """The columns that Arrow reads, beside the row's number. asked: those that a question reads, of which Arrow
+        reads no other: one that is damaged or encrypted, or larger than memory, fails in no question without it."""
+        called = {column.lower() for column in (self.fallible if asked is None else asked)}
+        return pa.concat_tables([self._of_file(path, called) for path in self.files])
 
-    def _of_file(self, path: str) -> pa.Table:
+    def _of_file(self, path: str, asked: Collection[str]) -> pa.Table:
         with pq.ParquetFile(path) as file:
-            leaves, columns = _leaves(file), {}
+            rows, leaves, columns = file.metadata.num_rows, _leaves(file), {}
             parts = _parts(path, leaves)
             for name, word in self.fallible.items():
                 at = [leaf.path for leaf in leaves].index(name)
-                columns[name] = _column(file.reader, at, word, parts)
-            rows = file.metadata.num_rows
+                asks = name.lower() in asked
+                columns[name] = _column(file.reader, at, word, parts) if asks else pa.nulls(rows)
             return pa.table({**columns, _ROW: np.arange(rows), _FILE: pa.repeat(path, rows)})
 
 

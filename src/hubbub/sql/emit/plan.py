@@ -42,6 +42,7 @@ from hubbub.tables.repeats import cuts
 
 __all__ = [
     "aggregate_sql",
+    "columns_read",
     "image_sql",
     "listed_sql",
     "placed_sql",
@@ -102,6 +103,17 @@ def _text(stages: Sequence[Stage], select: str) -> str:
     return f"WITH {body}\n{select}"
 
 
+def columns_read(plan: Plan) -> frozenset[str]:
+    """The columns that the texts of a plan read, beside those that name units or lead to them."""
+    return names_read(plan.question.relation).union(*map(columns_of, _above(plan)))
+
+
+def _above(plan: Plan) -> list[Expression]:
+    """What is computed of the rows of a plan's relation."""
+    arguments = [e for m in plan.measurements for e in (m.argument, *(v.argument for v in m.values)) if e is not None]
+    return [*(k.expression for k in plan.keys), *arguments]
+
+
 def _owned(
     plan: Plan, places: Mapping[str, Place], dialect: Dialect, *, x: Callable[[Value, str], str] | None = None
 ) -> Iterator[Stage]:
@@ -110,14 +122,9 @@ def _owned(
     x: what stands for a value's steps, from the text of its argument; its integers are then made elsewhere.
     """
     question = plan.question
-    needed = names_read(question.relation)
-    arguments = [e for m in plan.measurements for e in (m.argument, *(v.argument for v in m.values)) if e is not None]
-    above = [*(k.expression for k in plan.keys), *arguments]
-    for expression in above:
-        needed |= columns_of(expression)
     # Names of ours (c0, c1, ...): a user's column can never meet a name that this text uses.
-    names = {name: f"c{i}" for i, name in enumerate(sorted(needed))}
-    cut = cuts(question.relation, above)
+    names = {name: f"c{i}" for i, name in enumerate(sorted(columns_read(plan)))}
+    cut = cuts(question.relation, _above(plan))
     stages = list(relation_stages(question.relation, places, names, dialect, with_unit=_has_unit(plan), cut=cut))
     yield from stages
 
