@@ -415,7 +415,7 @@ def test_both_ways_of_reading_parquet_give_the_same_integers(
     for text in (GOOD, BAD):
         pq.write_table(pa.table({"id": [1, 2, 3, 4], "s": text, "v": column}), tmp_path / "v.parquet", **options)
         asked = []
-        for unit in ("id", "v"):
+        for unit in ("id",) if options else ("id", "v"):  # a moment of 96 bits names no unit
             table = hb.table(tmp_path / "v.parquet", unit=unit, max_total=1)
             with engine("t", table) as (duck, plan):
                 kind = duck._known["t"].columns["v"]

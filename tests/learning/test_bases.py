@@ -96,7 +96,7 @@ def test_a_step_is_charged_for_the_coordinates_that_it_is_made_in(target: str, r
     """Few rows, and so many that bins have features of their own: the sensitivity is that of the longest such row."""
     columns = {"x": hb.between(0, 10), "ill": hb.one_of("no", "yes"), "pay": hb.between(0, 1)}
     held = {"x": [1.0, 9.0, None], "ill": ["no", "yes", "no"], "pay": [0.0, 1.0, 0.5]}
-    model: Any = AdditiveModel(["x"], target, rows=rows)
+    model: Any = AdditiveModel(["x"], target, rows=rows, bins=16)
     if target == "pay":
         model = LinearRegression(["x"], target, bins=16, clamp=0.25, rows=rows)
     with recording() as records:

@@ -547,7 +547,7 @@ def test_failures_and_the_relation_count_under_every_spelling_of_a_space(place):
         assert ledger.balance.failures(SPACE) == {None: (3, 10), "ada": (3, 3)}
         with pytest.raises(PolicyError, match="hubbub ledger unlock ada"):
             charge(ledger, "0.1")
-        with pytest.raises(PolicyError, match="declare 'add_remove'"):
+        with pytest.raises(PolicyError, match="declare neighbours='add_remove'"):
             charge(ledger, "0.1", analyst="bob", details='{"neighbours": "replace"}')
         ledger.steward.unlock(SPACE, "ada", author="steward")
         charge(ledger, "0.1")
