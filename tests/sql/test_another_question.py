@@ -97,6 +97,15 @@ def test_a_sign_is_no_name(desk: Desk) -> None:
         desk.statement("SELECT COUNT(*) FROM t // WHERE n > 1")
 
 
+@pytest.mark.parametrize("name", ["m²", "prix€", "n°", "a$b", "№", "größe"])
+def test_a_name_may_have_signs_that_duckdb_lets_stand_in_one(desk: Desk, name: str) -> None:
+    con = duckdb.connect()
+    con.register("t", ROWS)
+    for asked in (f"SELECT SUM({name}.n) FROM t AS {name}", f"SELECT SUM({name}) FROM t AS a(id, g, {name})"):
+        assert con.execute(asked).fetchall() == [(10,)]
+        assert same(desk, asked, "SELECT SUM(n) FROM t")
+
+
 @pytest.mark.parametrize(
     "named",
     [

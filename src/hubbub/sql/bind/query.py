@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime as dt
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -248,6 +249,8 @@ def _printed(statement: exp.Query, text: str) -> str:
 
 _RESERVED: Final = ("ALL", "ANY", "ARRAY", "UNIQUE")
 """Words that DuckDB takes for no name, and the parser for one."""
+_OF_SIGNS: Final = re.compile(r"(?![_$])[!-/:-@\[-`{-~]")
+"""A sign that stands in no name without quotes. Whatever is not ASCII does, as in m²."""
 
 
 def _check_names(statement: exp.Query, text: str) -> None:
@@ -259,7 +262,7 @@ def _check_names(statement: exp.Query, text: str) -> None:
             if name.name[:1].isdigit():
                 said = f"{name.name} is not the name of a column; and SAMPLE is not supported: every row may count."
                 raise refuse(said, text, name)
-            if name.name.upper() in _RESERVED or not f"_{name.name}".isidentifier():
+            if name.name.upper() in _RESERVED or _OF_SIGNS.search(name.name):
                 raise refuse(f"{name.name} is a word of SQL, and not a name. Leave it out, or quote it.", text, name)
 
 
