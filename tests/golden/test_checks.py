@@ -112,8 +112,9 @@ def _said(asked: Asked) -> str:
                 return f"{head}\n{type(error).__name__}: {error}"
             receipt = session.receipt(release.charge_id) if release.charge_id else {}
             told += [json.dumps(receipt.get(name), sort_keys=True) for name in ("charged", "plans", "measurements")]
-            told += [repr(rounded(row)) for row in release.rows()[:3]]
-            told += [repr(rounded(tuple(row.values()))) for row in release.intervals().to_pylist()[:3]]
+            # Rows of public tables alone come in no order of their own.
+            told += sorted(repr(rounded(row)) for row in release.rows())[:3]
+            told += sorted(repr(rounded(tuple(row.values()))) for row in release.intervals().to_pylist())[:3]
             told += [str(note) for note in release.notes]
     return "\n".join([head, *told])
 
