@@ -387,7 +387,6 @@ def fitted(value: Scalar, kind: Kind, column: str) -> Scalar:
         case ((Kind.DATE | Kind.TIMESTAMP), str()):
             with contextlib.suppress(ValueError):
                 day = dt.datetime.fromisoformat(value)
-                day = day.astimezone(dt.UTC).replace(tzinfo=None) if day.tzinfo else day
                 return fitted(day.date() if kind is Kind.DATE and len(value) == 10 else day, kind, column)
     as_held = DeclareValues(column)
     raise PolicyError(
