@@ -26,6 +26,17 @@ def same(desk: Desk, asked: str, meant: str) -> bool:
     return bool(desk.statement(asked).questions == desk.statement(meant).questions)
 
 
+def put_right(desk: Desk, asked: str, words: str) -> str:
+    """The question that a refusal in these words proposes, which is read."""
+    with pytest.raises(QueryError, match=words) as refused:
+        desk.statement(asked)
+    (way,) = refused.value.remedies
+    assert isinstance(way, Rewrite)
+    assert way.sql is not None
+    assert desk.statement(way.sql)
+    return way.sql
+
+
 @pytest.mark.parametrize("words", ["IGNORE NULLS", "RESPECT NULLS"])
 @pytest.mark.parametrize(
     "asked",
@@ -41,13 +52,7 @@ def same(desk: Desk, asked: str, meant: str) -> bool:
 )
 def test_nulls_are_a_matter_of_windows_alone(desk: Desk, asked: str, words: str) -> None:
     """The parser hangs the words on any call, and what then reads the call alone drops them."""
-    with pytest.raises(QueryError, match=f"{words} is for windows") as refused:
-        desk.statement(asked.format(words))
-    (way,) = refused.value.remedies
-    assert isinstance(way, Rewrite)
-    assert way.sql is not None
-    assert way.sql == asked.replace(" {}", "")
-    assert desk.statement(way.sql)
+    assert put_right(desk, asked.format(words), f"{words} is for windows") == asked.replace(" {}", "")
 
 
 @pytest.mark.parametrize(
@@ -64,13 +69,7 @@ def test_nulls_are_a_matter_of_windows_alone(desk: Desk, asked: str, words: str)
 )
 def test_a_grouping_that_is_listed_twice_is_not_answered_once(desk: Desk, by: str) -> None:
     asked = f"SELECT COUNT(*) AS n FROM t GROUP BY {by}"
-    with pytest.raises(QueryError, match="SQL answers it twice") as refused:
-        desk.statement(asked)
-    (way,) = refused.value.remedies
-    assert isinstance(way, Rewrite)
-    assert way.sql is not None
-    assert way.sql == asked.replace("GROUP BY", "GROUP BY DISTINCT")
-    assert desk.statement(way.sql)
+    assert put_right(desk, asked, "SQL answers it twice") == asked.replace("GROUP BY", "GROUP BY DISTINCT")
 
 
 @pytest.mark.parametrize(

@@ -81,12 +81,12 @@ class Patient:
 
     def _of_file(self, path: str, asked: Collection[str]) -> pa.Table:
         with pq.ParquetFile(path) as file:
-            rows, leaves, columns = file.metadata.num_rows, _leaves(file), {}
-            parts = _parts(path, leaves)
-            for name, word in self.fallible.items():
-                at = [leaf.path for leaf in leaves].index(name)
-                asks = name.lower() in asked
-                columns[name] = _column(file.reader, at, word, parts) if asks else pa.nulls(rows)
+            rows, leaves = file.metadata.num_rows, _leaves(file)
+            parts, places = _parts(path, leaves), [leaf.path for leaf in leaves]
+            columns = {
+                name: _column(file.reader, places.index(name), word, parts) if name.lower() in asked else pa.nulls(rows)
+                for name, word in self.fallible.items()
+            }
             return pa.table({**columns, _ROW: np.arange(rows), _FILE: pa.repeat(path, rows)})
 
 

@@ -85,6 +85,7 @@ def parse(
         text = _numbered(text)
         statement = _one_statement(text)
         _check_functions(statement, text)
+        _check_nulls(statement, text)
         _check_names(statement, text)
         _fill(statement, text, params)
         tables = _tables(statement, text, catalog)
@@ -222,13 +223,16 @@ _OF_THE_ENGINE = frozenset(
 
 
 def _check_functions(statement: exp.Query, text: str) -> None:
-    """Refuse functions that tell of the engine, its settings and its user, wherever they stand; and words about NULLs
-    behind one that is no window's."""
+    """Refuse functions that tell of the engine, its settings and its user, wherever they stand."""
     for node in statement.find_all(exp.Func):
         plain = str(node.this).upper() if isinstance(node, exp.Anonymous) else node.key.upper()
         names = {plain} if isinstance(node, exp.Anonymous) else {plain, *node.sql_names()}
         if names & _OF_THE_ENGINE:
             raise refuse("this function tells of the engine, not of tables; it is not supported.", text, node)
+
+
+def _check_nulls(statement: exp.Query, text: str) -> None:
+    """Refuse IGNORE NULLS and RESPECT NULLS behind a call that is no window's: what reads the call would drop them."""
     for call in statement.find_all(exp.IgnoreNulls, exp.RespectNulls):
         word = "IGNORE" if isinstance(call, exp.IgnoreNulls) else "RESPECT"
         if not isinstance(call.parent, exp.Window) and not isinstance(call.this, exp.AnyValue):  # which is read as one
