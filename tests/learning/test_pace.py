@@ -53,8 +53,8 @@ def fitted(table: Any = None, **parameters: Any) -> AdditiveModel:
 
 def paced(gradient: Any, *, steps: int = 100, limit: float = 30.0, deviation: float = 1.0) -> list[float]:
     """The factor of one own feature in each step."""
-    pace = Pace([slice(1, 2)], [np.array([limit])], steps, deviation)
-    factors = [pace.factors(t, np.array([[9.0, gradient(t)]])) for t in range(steps)]
+    pace = Pace([slice(1, 2)], [np.array([limit])], steps)
+    factors = [pace.factors(t, np.array([[9.0, gradient(t)]]), deviation) for t in range(steps)]
     assert all(f[0] == 1 for f in factors)
     return [float(f[1]) for f in factors]
 
@@ -84,9 +84,9 @@ def test_noise_alone_hardly_makes_a_step_longer() -> None:
     rng = np.random.default_rng(4)
     grown = 0
     for _ in range(40):
-        pace = Pace([slice(0, 16)], [np.full(16, 30.0)], 100, 2.0)
+        pace = Pace([slice(0, 16)], [np.full(16, 30.0)], 100)
         for t in range(100):
-            factors = pace.factors(t, rng.normal(0, 2, (1, 16)))
+            factors = pace.factors(t, rng.normal(0, 2, (1, 16)), 2.0)
         grown += bool(factors.max() > 2)
     assert grown <= 3
 
@@ -95,9 +95,9 @@ def test_the_curvature_of_own_features_grows_by_a_40th_at_most() -> None:
     third = Numbers(Fraction(0), Fraction(3), tuple(map(Fraction, range(4))), linear=True, nullable=True)
     design = either(Design({"job": Categories(("a", "b")), "x": third}))[1]
     shares = np.array([0.9, 0.02, 0.0001])
-    pace = Pace.of(design, {"x": shares}, 10, 1.0)
+    pace = Pace.of(design, {"x": shares}, 10)
     for t in range(10):
-        factors = pace.factors(t, np.full((1, design.width), 100.0))
+        factors = pace.factors(t, np.full((1, design.width), 100.0), 1.0)
     own = own_features(design)["x"]
     assert factors[own].tolist() == pytest.approx([1 + 1 / 9, 6, 30])
     assert float(((factors[own] - 1) * shares).max()) / 4 == pytest.approx(1 / 40)

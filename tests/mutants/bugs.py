@@ -1202,8 +1202,8 @@ BUGS: Final[tuple[Bug, ...]] = (
     *_of(
         "hubbub.learning.descent",
         (
-            "plain, noise = rows.design, noise_of(rho / plan.steps, squared)",
-            "plain, noise = rows.design, noise_of(rho, squared)",
+            "        noise = noise_of(rho * part, squared)\n        yield",
+            "        noise = noise_of(rho, squared)\n        yield",
             "every step of descent at the price of all",
             "tests/learning/test_logistic.py::test_it_costs_what_was_asked_exactly",
         ),

@@ -4,8 +4,15 @@
 in l2 (`hubbub.learning.exact`: 2^20 sqrt N for one residual per row, sqrt 2 as much for softmax; times the largest
 weight of a row, times the rows of a unit; twice under replace). With discrete Gaussian noise of parameter sigma^2 it is
 D^2 / (2 sigma^2)-zCDP (Canonne, Kamath, Steinke 2020, Theorem 14). The weights it is computed at are a function of
-earlier noisy sums, so T steps at rho / T each are rho-zCDP (Bun, Steinke 2016, Lemma 2.3). Momentum, step sizes, the
-mean of iterates are post-processing. Nothing looks at a private loss: T is fixed before the first step.
+earlier noisy sums, so steps at rho_1, ..., rho_T, rho in all, are rho-zCDP (Bun, Steinke 2016, Lemma 2.3). Momentum,
+step sizes, the mean of iterates are post-processing. Nothing looks at a private loss: T and all rho_t are fixed before
+the first step.
+
+**What each step is given.** The gradient of a late step hardly moves the mean iterate. Where the loss is flat, it moves
+it in proportion to v_t, the sum over the iterates after t that count of 1 + 0.9 + 0.9^2 + ... up to theirs; and rho_t
+is in proportion to the root of v_t, of at least a 50th of the largest. The sum of v_t^2 / rho_t would be least with
+rho_t as v_t; but where the loss is curved, late steps move the mean as far as early ones, and the root was better
+(`docs/concepts/learning.md`).
 
 It is done in the coordinates of `hubbub.learning.bases`, in which rows are shorter; in the fine ones where kappa,
 below, is 2000 or more.
@@ -28,6 +35,7 @@ import math
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cache
 from typing import TypeAlias
 
 import numpy as np
@@ -42,7 +50,18 @@ from hubbub.learning.pace import Pace
 from hubbub.mechanisms.calibration import Calibrated, Spend, calibrated
 from hubbub.noise import MAX_SCALE, Bits
 
-__all__ = ["Descent", "Floats", "Plan", "descend", "expected_excess", "plan_descent", "whole_variance", "within_bits"]
+__all__ = [
+    "Descent",
+    "Floats",
+    "Plan",
+    "descend",
+    "even_noise",
+    "expected_excess",
+    "parts_of",
+    "plan_descent",
+    "whole_variance",
+    "within_bits",
+]
 
 Floats: TypeAlias = NDArray[np.float64]
 Residual: TypeAlias = Callable[[Integers, Integers], Integers]
@@ -50,6 +69,8 @@ Descent: TypeAlias = Generator[Event, None, Floats]
 
 _MOMENTUM = 0.9
 _MANY = 2000
+_LEAST_MOVED = 0.02
+_GRAIN = 1000
 
 
 @dataclass(frozen=True)
@@ -79,10 +100,39 @@ def plan_descent(rows: float, rho: float) -> Plan:
     return Plan(max(4, round(tau / lr)), lr, kappa)
 
 
+def counts(t: int, steps: int) -> bool:
+    """Whether the iterate after step t is one of those whose mean is the model."""
+    return 2 * t >= steps
+
+
+@cache
+def parts_of(steps: int) -> tuple[Fraction, ...]:
+    """The part of rho that each step is given: 1 in all, exactly.
+
+    >>> [str(part) for part in parts_of(4)]
+    ['250/739', '433/1478', '687/2956', '403/2956']
+    """
+    moved = [0.0] * steps
+    for t in range(steps):
+        speed = at = 0.0
+        for later in range(t, steps):
+            speed = _MOMENTUM * speed + float(later == t)
+            at += speed
+            moved[t] += at * counts(later, steps)
+    roots = [round(_GRAIN * math.sqrt(max(v / max(moved), _LEAST_MOVED))) for v in moved]
+    return tuple(Fraction(root, sum(roots)) for root in roots)
+
+
+def even_noise(rho: Fraction, steps: int, squared: int) -> Calibrated:
+    """The noise of a step that would be given an even part of rho. Raises what `within_bits` does for any step."""
+    noise_of(rho * min(parts_of(steps)), squared)
+    return noise_of(rho / steps, squared)
+
+
 def expected_excess(rows: float, coordinates: int, steps: int, noise: float) -> float:
     """How far the loss of a row is expected above the best, per unit of length of the best weights.
 
-    noise: the standard deviation on a sum in one step, in rows.
+    noise: the standard deviation on a sum in a step of an even part, in rows.
 
     >>> round(expected_excess(26_000, 100, 80, 120.0), 5)
     0.00516
@@ -135,23 +185,24 @@ def descend(
     score from which it goes. shares: of the rows in each bin, by column, as far as they were bought
     (`hubbub.learning.pace`).
     """
-    plain, noise = rows.design, noise_of(rho / plan.steps, squared)
+    plain, parts = rows.design, parts_of(plan.steps)
     rows = replace(rows, design=turned(plain, fine=plan.fine))
     design = rows.design
     length = math.sqrt(design.norm2) / ONE
     step = plan.lr / (curvature * max(n, 1.0))
     grid = SCALE * ONE * length
-    pace = Pace.of(design, shares or {}, plan.steps, math.sqrt(noise.law.variance) / grid)
+    pace = Pace.of(design, shares or {}, plan.steps)
     at, speed, mean = np.zeros((3, outputs, design.width))
     at[:, 0] = start * length
     late = 0
-    for t in range(plan.steps):
+    for t, part in enumerate(parts):
+        noise = noise_of(rho * part, squared)
         yield noise.event
         sums = rows.sums(np.array([on_grid(w) for w in at / length]), residual)
         noisy = noise.release([v for of_output in sums for v in of_output], bits=bits)
         gradient = np.array(noisy, np.float64).reshape(at.shape) / grid
         speed = _MOMENTUM * speed + gradient
-        at = at - step * pace.factors(t, gradient) * speed
-        if 2 * t >= plan.steps:
+        at = at - step * pace.factors(t, gradient, math.sqrt(noise.law.variance) / grid) * speed
+        if counts(t, plan.steps):
             mean, late = mean + at, late + 1
     return plain_weights(plain, mean / max(late, 1) / length, fine=plan.fine)

@@ -34,7 +34,7 @@ import numpy as np
 
 from hubbub.errors import ParameterError
 from hubbub.learning.bases import either, turned
-from hubbub.learning.descent import Floats, Plan, descend, expected_excess, noise_of, plan_descent
+from hubbub.learning.descent import Floats, Plan, descend, even_noise, expected_excess, noise_of, plan_descent
 from hubbub.learning.exact import SCALE, WEIGHT_ONE, Coded, on_grid, triangle_squared
 from hubbub.learning.features import ONE, Design, Integers, Numbers, Scoring, ratio
 from hubbub.learning.model import LEVELS, Estimator, Fit, Problem, Range
@@ -123,7 +123,7 @@ def predicted_numbers(problem: Problem, rows: int, method: str, clamp: float | N
             return 1, sigma / (ONE**2 * problem.heaviest)
     reach, rho = _clamp(problem, rows, clamp), problem.rho - _for_spread(problem, rows, clamp)
     plan = plan_numbers(problem, rows, reach, rho)
-    sigma = math.sqrt(noise_of(rho / plan.steps, descent_squared(problem, reach, fine=plan.fine)).sigma2)
+    sigma = math.sqrt(even_noise(rho, plan.steps, descent_squared(problem, reach, fine=plan.fine)).sigma2)
     return plan.steps, sigma / (SCALE * ONE * problem.heaviest)
 
 
@@ -137,7 +137,7 @@ def check_noise_of_numbers(problem: Problem, rows: int, method: str, clamp: floa
     if clamp is None and _method(problem, rows, method) == "descent":
         rho = problem.rho - _for_spread(problem, rows, clamp)
         steps = plan_numbers(problem, rows, SCALE // 2, rho).steps + 1
-        noise_of(rho / steps, descent_squared(problem, SCALE // 2, fine=True))
+        even_noise(rho, steps, descent_squared(problem, SCALE // 2, fine=True))
 
 
 def excess_of_numbers(problem: Problem, rows: int, method: str, clamp: float | None) -> float | None:

@@ -22,7 +22,7 @@ import numpy as np
 
 from hubbub.errors import ParameterError
 from hubbub.learning.bases import either, turned
-from hubbub.learning.descent import Floats, Plan, descend, expected_excess, noise_of, plan_descent
+from hubbub.learning.descent import Floats, Plan, descend, even_noise, expected_excess, noise_of, plan_descent
 from hubbub.learning.exact import SCALE, WEIGHT_ONE, Coded, on_grid, sigmoid, softmax, triangle_squared
 from hubbub.learning.features import ONE, Design, Integers, Scoring
 from hubbub.learning.model import Classes, Estimator, Fit, Problem
@@ -65,7 +65,7 @@ def plan_classes(problem: Problem, n: float) -> Plan:
 def predicted_classes(problem: Problem, rows: int) -> tuple[int, float]:
     """How many passes, and the noise on a sum over rows in one of them, in rows."""
     plan = plan_classes(problem, rows)
-    noise = noise_of(problem.rho / plan.steps, descent_squared(problem, fine=plan.fine))
+    noise = even_noise(problem.rho, plan.steps, descent_squared(problem, fine=plan.fine))
     return plan.steps, math.sqrt(noise.sigma2) / (SCALE * ONE * problem.heaviest)
 
 

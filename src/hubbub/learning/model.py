@@ -261,7 +261,8 @@ class Estimator(ABC):
 
     @abstractmethod
     def _predicted(self, problem: Problem, rows: int) -> tuple[int, float]:
-        """How many passes over about so many rows, and the noise on a sum over rows in one of them, in rows."""
+        """How many passes over about so many rows, and the noise on a sum over rows in one of them, in rows: in one of
+        an even part of the amount."""
 
     def _check_noise(self, problem: Problem, rows: int) -> None:
         """Raises ParameterError where noise may not fit into 64 bits, with about so many rows."""

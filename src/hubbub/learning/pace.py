@@ -49,49 +49,46 @@ _ADDED: Final = 0.1
 class Pace:
     """The factor of each coordinate's steps, as descent goes on.
 
-    places: of each column's own features. limits: the largest factor of each of them. steps: T. deviation: the
-    standard deviation of the noise on a coordinate of a gradient.
+    places: of each column's own features. limits: the largest factor of each of them. steps: T.
     """
 
     places: list[slice]
     limits: list[Floats]
     steps: int
-    deviation: float
 
     @classmethod
-    def of(cls, design: Design, shares: Mapping[str, Floats], steps: int, deviation: float) -> Pace:
+    def of(cls, design: Design, shares: Mapping[str, Floats], steps: int) -> Pace:
         """For a design in the coordinates of `turned`. shares: of the rows in each bin, by column."""
         own = {name: place for name, place in own_features(design).items() if name in shares}
         limits = [1 + _ADDED / np.maximum(shares[name], 1e-9) for name in own]
-        return cls(list(own.values()), limits, steps, deviation)
+        return cls(list(own.values()), limits, steps)
 
     def __post_init__(self) -> None:
         self._ends = [round(self.steps / part) for part in _ENDS]
         self._factors = [1.0] * len(self.places)
         self._sums: Floats = np.zeros((1, 1))
-        self._added = 0
+        self._noise = 0.0
 
-    def factors(self, t: int, gradient: Floats) -> Floats:
+    def factors(self, t: int, gradient: Floats, deviation: float) -> Floats:
         """The factor of each coordinate in step t, whose noisy gradient it takes note of: (width,).
 
-        gradient: (outputs, width).
+        gradient: (outputs, width). deviation: the standard deviation of the noise on a coordinate of it.
 
-        >>> pace = Pace([slice(1, 3)], [np.array([30.0, 1.5])], 10, 1.0)
-        >>> [pace.factors(t, np.array([[0.0, 2.0, 2.0]])).tolist() for t in (0, 1, 2)][1:]
+        >>> pace = Pace([slice(1, 3)], [np.array([30.0, 1.5])], 10)
+        >>> [pace.factors(t, np.array([[0.0, 2.0, 2.0]]), 1.0).tolist() for t in (0, 1, 2)][1:]
         [[1.0, 1.0, 1.0], [1.0, 6.0, 1.5]]
         """
-        if t in self._ends and self._added:
+        if t in self._ends and self._noise:
             if t > self._ends[0]:
                 self._grow()
-            self._sums, self._added = np.zeros((1, 1)), 0
-        self._sums, self._added = self._sums + gradient, self._added + 1
+            self._sums, self._noise = np.zeros((1, 1)), 0.0
+        self._sums, self._noise = self._sums + gradient, self._noise + deviation**2
         factors = np.ones(gradient.shape[1])
         for place, factor, limit in zip(self.places, self._factors, self.limits, strict=True):
             factors[place] = np.minimum(factor, limit)
         return factors
 
     def _grow(self) -> None:
-        noise = self.deviation**2 * self._added
         for k, place in enumerate(self.places):
-            energy = float((self._sums[:, place] ** 2).mean()) / noise - 1
+            energy = float((self._sums[:, place] ** 2).mean()) / self._noise - 1
             self._factors[k] = min(self._factors[k] * min(max(_GROWTH * energy, 1.0), _ONCE), _MOST)
