@@ -184,6 +184,31 @@ def test_reading_anothers_answer_is_free_for_all_and_charged_once_to_the_reader(
         ledger.charges.share(other, "bob")
 
 
+@pytest.mark.parametrize("here", [None, "1f0c5a7e"])
+@pytest.mark.parametrize("there", [None, "1f0c5a7e", "2f0c5a7e"])
+def test_a_reading_that_another_process_pays_meanwhile_is_charged_once(tmp_path, monkeypatch, here, there):
+    with open_at(tmp_path) as ledger, open_at(tmp_path) as other:
+        for token in ("1f0c5a7e", "2f0c5a7e"):
+            grant(ledger, f"token:{token}", "0.9")
+        release = ledger.record.release(answered(ledger, "0.4"))
+        charged = ledger.charges._charge
+
+        def charged_after_the_other(request):
+            if not other.record.has_read(release.entry, "bob", token=there):
+                other.charges.share(release, "bob", token=there)
+            return charged(request)
+
+        monkeypatch.setattr(ledger.charges, "_charge", charged_after_the_other)
+        ledger.charges.share(release, "bob", token=here)
+        accounts = [BOB, *{f"token:{token}" for token in (here, there) if token is not None}]
+        assert {ledger.balance.total(SPACE, account).epsilon for account in accounts} == {Fraction(4, 10)}
+        assert ledger.record.verify().sound
+
+
+def open_at(folder) -> Ledger:
+    return Ledger.open(folder / "ledger.db", budgets={SPACE: Budget(1)})
+
+
 def test_a_block_holds_its_part_and_gives_back_the_rest(ledger):
     block = ledger.charges.reserve(space=SPACE, analyst="ada", epsilon=Fraction(6, 10))
     assert ledger.balance.remaining(SPACE) == Fraction(4, 10)

@@ -26,7 +26,8 @@ from hubbub.ledger.budget import Budget, decimal_text, short_text
 from hubbub.ledger.charge import Charge
 from hubbub.ledger.hash_chain import Connection, Posting, Value, Writer
 from hubbub.ledger.process import is_gone, this_process
-from hubbub.ledger.readings import readers
+from hubbub.ledger.readings import is_due, readers
+from hubbub.ledger.records import entries
 from hubbub.ledger.remainder import Remaining
 from hubbub.ledger.rules import MAX_FAILURES, MAX_FAILURES_ALL, Rules
 from hubbub.ledger.under_way import OpenQuestion, UnderWay
@@ -53,7 +54,7 @@ class Request:
 
     owner: the process that works on it; None where it is scheduled (`timetable`). spend: what it adds to every account
     that pays. rules: how many questions may have failed. neighbours: the relation its loss is stated for. once: not if
-    this question is under way or answered.
+    this question is under way or answered; of a reading, not if it was paid for since it was looked at.
     """
 
     charge: Charge
@@ -295,8 +296,11 @@ def _check_request(connection: Connection, request: Request) -> None:
 def _asked_already(writer: Writer, request: Request) -> str | None:
     """The charge of this very question, at no less epsilon, that is answered or that a live process works on.
 
-    One's own, where analysts do not share answers.
+    One's own, where analysts do not share answers. Of a reading: the answer, where it was paid for meanwhile.
     """
+    if request.charge.kind == "reading":
+        (answer,) = entries(writer.connection, "WHERE charge.id = ?", json.loads(request.charge.details)["release"])
+        return None if is_due(writer.connection, answer, request.charge) else answer.id
     shared = request.rules.shared_answers
     rows: list[Any] = writer.connection.execute(
         "SELECT charge.id, charge.epsilon, journal.time, charge.owner, step.owner, step.state FROM charge "

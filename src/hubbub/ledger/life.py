@@ -510,7 +510,8 @@ class ChargeLifecycle:
                 question_key=entry.question_key, epsilon=paid.epsilon, cost=paid.spend, event=entry.event,
                 details=details, policy=entry.policy, data_version=entry.data_version,
             )  # fmt: skip
-            self._charge(Request.of(read, self._handle.rules))
+            if self._charge(Request.of(read, self._handle.rules, once=True)) is not None:
+                self._read(entry, analyst, token)  # another process paid meanwhile, for some of it at least
 
 
 _HELD_BACK: Final = (

@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any
 from hubbub.ledger.accounts import analyst_account, token_account
 
 if TYPE_CHECKING:
+    from hubbub.ledger.charge import Charge
     from hubbub.ledger.hash_chain import Connection
     from hubbub.ledger.records import Entry
 
-__all__ = ["by_token", "readers", "reading", "token_of"]
+__all__ = ["by_token", "is_due", "readers", "reading", "token_of"]
 
 
 def by_token(details: str, token: str | None) -> str:
@@ -65,6 +66,13 @@ def reading(connection: Connection, entry: Entry, analyst: str, token: str | Non
     told: dict[str, Any] = {"release": entry.id}
     told |= {} if paid else {"token": token}
     return json.dumps(told | ({"known": True} if known else {}))
+
+
+def is_due(connection: Connection, entry: Entry, charge: Charge) -> bool:
+    """Whether a reading costs what it did when it was looked at. It does not where somebody, in another process of the
+    same reader's, paid for it meanwhile. entry: of the answer that is read.
+    """
+    return reading(connection, entry, charge.analyst, token_of(charge.details)) == charge.details
 
 
 def _read(details: str) -> Mapping[str, Any]:
