@@ -113,6 +113,14 @@ def test_only_what_costs_nothing_in_every_unit_fits_without_end():
     assert acc.GaussianFilter.of(1).how_many(acc.GaussianDP(0)) is None
 
 
+def test_what_was_spent_without_a_finite_epsilon_leaves_nothing_of_a_sum_of_epsilons():
+    spent = acc.Cost(None, Fraction(1, 8), Fraction(1, 10**6))
+    ceiling = Fraction(1, 10**5)
+    assert acc.PureFilter(epsilon=Fraction(1), spent=spent).left == 0
+    assert acc.BasicFilter(epsilon=Fraction(1), delta=ceiling, spent=spent).left == (0, ceiling - spent.delta)
+    assert not acc.BasicFilter(epsilon=Fraction(1), delta=ceiling, spent=spent).admits(acc.Cost(Fraction(0), spent.rho))
+
+
 def test_the_pure_filter_refuses_what_is_not_pure():
     assert not acc.PureFilter.of(100).admits(acc.Gaussian(1000))
     assert not acc.PureFilter.of(100).admits(acc.ApproxDP(1, "1e-9"))

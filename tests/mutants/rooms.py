@@ -86,7 +86,7 @@ ROOMS: Final[dict[str, tuple[str, ...]]] = {
     "hubbub.tables.aggregates.regression": (*_TABLES, *_NEIGHBOURS, "tests/sql"),
     "hubbub.tables.aggregates.geometric": (*_TABLES, *_NEIGHBOURS, "tests/sql"),
     "hubbub.tables.price": (*_TABLES, *_NEIGHBOURS, *_AUDIT),
-    "hubbub.tables.measure": (*_TABLES, *_NEIGHBOURS),
+    "hubbub.tables.measure": (*_TABLES, *_NEIGHBOURS, "tests/test_found_bounds.py"),
     "hubbub.tables.parts": (*_TABLES, *_NEIGHBOURS),
     "hubbub.tables.plan": (*_TABLES, *_NEIGHBOURS),
     "hubbub.tables.aggregates.moments": (*_TABLES, *_NEIGHBOURS),

@@ -96,6 +96,11 @@ class Filter(ABC):
         """What is left in the filter's own unit, for messages."""
 
 
+def _unspent(epsilon: Fraction, spent: Cost) -> Fraction:
+    """What a sum of epsilons leaves of a ceiling: nothing, if what was spent has no finite epsilon."""
+    return Fraction(0) if spent.epsilon is None else epsilon - spent.epsilon
+
+
 @dataclass(frozen=True)
 class PureFilter(Filter):
     """Epsilons add up, to at most `epsilon`.
@@ -117,7 +122,7 @@ class PureFilter(Filter):
     @property
     def left(self) -> Fraction:
         """The largest next charge, as a pure epsilon."""
-        return self.epsilon - (self.spent.epsilon or Fraction(0))
+        return _unspent(self.epsilon, self.spent)
 
     def _guess(self, one: Cost) -> int:
         return _quotient(self.left, one.epsilon)
@@ -147,7 +152,7 @@ class BasicFilter(Filter):
     @property
     def left(self) -> tuple[Fraction, Fraction]:
         """The largest next charge: an epsilon and a delta."""
-        return self.epsilon - (self.spent.epsilon or Fraction(0)), self.delta - self.spent.delta
+        return _unspent(self.epsilon, self.spent), self.delta - self.spent.delta
 
     def _within(self, total: Cost) -> bool:
         return total.epsilon is not None and total.epsilon <= self.epsilon and total.delta <= self.delta

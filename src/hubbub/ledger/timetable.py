@@ -366,7 +366,7 @@ class Timetable:
                 "WHERE charge.id = ? AND step.state IN ('stored', 'failed', 'withdrawn'))",
                 (one.paid_by,),
             ).fetchone()
-        shown = {"head": {"hash": head[0]}} if told and head is not None else {}
+        shown = {"head": {"hash": head[0]}} if told else {}
         return {"ledger": self._handle.id, "charge": {"hash": charge}, **shown}
 
 

@@ -1,0 +1,22 @@
+"""Which values may name a group: what a column of the answer can hold."""
+
+from __future__ import annotations
+
+import pytest
+
+from hubbub.errors import QueryError
+from hubbub.tables.groups import _usable
+from hubbub.tables.kinds import Kind
+
+LEAST, MOST = -(2**63), 2**63 - 1
+
+
+@pytest.mark.parametrize("group", [LEAST, MOST, float(LEAST), float(2**63 - 1024), 0, None, 0.5, "x", True])
+def test_a_group_of_64_bits_is_answered(group):
+    assert _usable((0, group), Kind.NUMBER) == (0, group)
+
+
+@pytest.mark.parametrize("group", [LEAST - 1, MOST + 1, float(2**63), float(LEAST) - 2048])
+def test_a_group_beyond_64_bits_is_refused(group):
+    with pytest.raises(QueryError, match="is out of range for"):
+        _usable((0, group), Kind.NUMBER)
