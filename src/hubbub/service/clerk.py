@@ -33,6 +33,7 @@ from hubbub.ledger.schedule import SECOND
 from hubbub.ledger.store import Ledger, verify_beside
 from hubbub.ledger.timetable import Queue, QueueFull, Scheduled
 from hubbub.service import gate
+from hubbub.service.alone import Alone
 from hubbub.service.answer_times import agree_on_times
 from hubbub.service.daily import Daily
 from hubbub.service.desk import Unknown
@@ -45,7 +46,7 @@ from hubbub.service.listening import Listening
 from hubbub.service.office import Office, take_up
 from hubbub.service.people.at_home import opened_people, provider_of
 from hubbub.service.people.elsewhere import Elsewhere
-from hubbub.service.people.oidc import ProviderAway
+from hubbub.service.people.oidc import Provider, ProviderAway
 from hubbub.service.people.person import NotAllowed, NotKnown, TooMany
 from hubbub.service.refreshes import Refreshes
 from hubbub.service.whole_desk import WholeDesk
@@ -96,7 +97,15 @@ class Clerk:
     def __init__(self, policy: Policy, *, log: Callable[[str], None] = lambda _: None) -> None:
         self._policy, self._planning, self._log = policy, threading.Lock(), log
         provider = provider_of(policy, log)
-        self._closing = threading.Event()
+        self._closing, self._alone = threading.Event(), Alone(policy)
+        try:
+            self._begin(policy, provider)
+        except BaseException:
+            self._alone.close()
+            raise
+
+    def _begin(self, policy: Policy, provider: Provider | None) -> None:
+        log = self._log
         self.lanes = Lanes(policy, lambda one, outcome: self.desk.finished(one, outcome))
         try:
             self.lanes.wait()
@@ -214,6 +223,7 @@ class Clerk:
         self.desk.data.close()
         self.people.close()
         self.ledger.close()
+        self._alone.close()
 
 
 def _processes(times: Mapping[str, float], respawn: float) -> int:
