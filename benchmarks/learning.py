@@ -1,13 +1,15 @@
-"""Models: accuracy and AUC (or R^2) at three epsilons on fourteen tasks, diffprivlib's and InterpretML's beside them.
+"""Models: accuracy and AUC (or R^2) at three epsilons on some tasks, diffprivlib's and InterpretML's beside them.
 
 python -m benchmarks.learning install              the rivals, each in an environment of its own
-python -m benchmarks.learning [draws=20] [TASK ...] [rivals] [newton] [pairs] [clusters]
+python -m benchmarks.learning [draws=20] [epsilons=0.1,1,10] [TASK ...] [rivals] [newton] [pairs] [bins] [clusters]
     [speed] [synthetic] [halfspaces]
 
 rivals: as many fits of each rival as of ours. newton: LogisticRegression(method="newton") beside the others. pairs: the
-additive model with named pairs of columns, of adult and doctor. clusters: k-means and principal components. synthetic:
-the same model trained on a synthetic table of the same cost. halfspaces: the error of learning a halfspace by trying
-every one, and by descent. Without a task all are fitted, or none where one of the last four is asked for.
+additive model without pairs, and with named pairs of columns (of adult and doctor), beside the one that looks for them.
+bins: the additive model of 16 equal bins, and of those that are cut, both without pairs. clusters: k-means and
+principal components. synthetic: the same model trained on a synthetic table of the same cost. halfspaces: the error of
+learning a halfspace by trying every one, and by descent. Without a task all are fitted, or none where one of the last
+four is asked for.
 
 Same splits for all: 80 % of a permutation of seed 0. delta is 1e-5 whole, which is DP-EBM's default. The number of rows
 is bought by ours, and public for the rivals. The tasks and what is declared of them: `benchmarks.learning_tasks`.
@@ -20,7 +22,7 @@ import math
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -65,12 +67,12 @@ def chosen(task: Task, epsilon: str) -> Any:
     kappa = 0.8 * task.rows.num_rows * math.sqrt(2 * float(rho_of_epsilon(epsilon, DELTA)))
     numbers = not any(c.__class__.__name__ == "OneOf" for c in columns.values())
     if task.positive is None:
-        return AdditiveModel(target=task.target)
+        return AdditiveModel(target=task.target, pairs="auto")
     if kappa < 5 * len(columns):
         return CategoricalNB(target=task.target)
     if numbers and kappa < 50 * len(columns):
         return LogisticRegression(target=task.target)
-    return AdditiveModel(target=task.target)
+    return AdditiveModel(target=task.target, pairs="auto")
 
 
 PAIRS = {
@@ -83,6 +85,16 @@ PAIRS = {
 def by_pairs(task: Task, _: str) -> Any:
     """The additive model with the pairs of `PAIRS`."""
     return AdditiveModel(target=task.target, pairs=PAIRS[task.name])
+
+
+def alone(task: Task, _: str) -> Any:
+    """The additive model without pairs."""
+    return AdditiveModel(target=task.target)
+
+
+def in_equal_bins(task: Task, _: str) -> Any:
+    """The additive model of 16 equal bins, without pairs."""
+    return AdditiveModel(target=task.target, bins=16)
 
 
 def by_newton(task: Task, _: str) -> Any:
@@ -117,17 +129,21 @@ def spread(each: Any) -> str:
     )
 
 
-def ours(task: Task, draws: int, pick: Callable[[Task, str], Any] = chosen) -> list[list[list[float]]]:
+def ours(
+    task: Task, draws: int, pick: Callable[[Task, str], Any] = chosen, epsilons: Sequence[str] = EPSILONS
+) -> list[list[list[float]]]:
     """A line for each epsilon: the mean and spread over draws, the goal, seconds a fit. Returns the figures."""
     train, test = task.parts
     lines, all_of_them = [], []
-    for at, epsilon in enumerate(EPSILONS):
+    for epsilon in epsilons:
         each, start = [], time.process_time()
         for _ in range(draws):
             model = pick(task, epsilon).fit(train, columns=task.columns, epsilon=epsilon, delta=DELTA)
             each.append(figures(task, model, test))
         seconds = (time.process_time() - start) / draws
-        lines.append([epsilon, type(model).__name__, spread(each), *_against_goal(task, at, each), f"{seconds:.2f}"])
+        lines.append(
+            [epsilon, type(model).__name__, spread(each), *_against_goal(task, epsilon, each), f"{seconds:.2f}"]
+        )
         all_of_them.append(each)
     what = "accuracy / AUC" if task.positive else "R^2"
     said = f"{task.name} {task.rows.num_rows}{', fresh' if task.name in FRESH else ''}"
@@ -135,26 +151,26 @@ def ours(task: Task, draws: int, pick: Callable[[Task, str], Any] = chosen) -> l
     return all_of_them
 
 
-def _against_goal(task: Task, at: int, each: list[list[float]]) -> tuple[str, str]:
-    if task.name not in GOALS:
+def _against_goal(task: Task, epsilon: str, each: list[list[float]]) -> tuple[str, str]:
+    if task.name not in GOALS or epsilon not in EPSILONS:
         return "-", "-"
-    goal = GOALS[task.name][at]
+    goal = GOALS[task.name][EPSILONS.index(epsilon)]
     wanted = " / ".join(f"{g:.3f}" for g in (goal if task.positive else goal[:1]))
     return wanted, "yes" if all(m >= g for m, g in zip(np.mean(each, axis=0), goal, strict=True)) else "no"
 
 
-def beside(task: Task, own: list[list[list[float]]], draws: int) -> None:
+def beside(task: Task, own: list[list[list[float]]], draws: int, epsilons: Sequence[str] = EPSILONS) -> None:
     """Every rival's mean and spread, and whether the best of each figure is above ours by more than ours' spread."""
     lines: dict[str, list[str]] = {}
     verdicts = []
-    for at, (epsilon, each) in enumerate(zip(EPSILONS, own, strict=True)):
+    for at, (epsilon, each) in enumerate(zip(epsilons, own, strict=True)):
         theirs = rivals.of_task(task, epsilon, draws)
         for name, measured in theirs.items():
             count = "" if len(measured) == draws else f" ({len(measured)})"
-            lines.setdefault(name, ["-"] * len(EPSILONS))[at] = spread(measured) + count
+            lines.setdefault(name, ["-"] * len(epsilons))[at] = spread(measured) + count
         verdicts.append(_verdict(each, theirs))
     rows = [[n, *cells] for n, cells in lines.items()] + [["a rival above by an sd", *verdicts]]
-    print(table([f"{task.name}, rivals", *EPSILONS], rows), flush=True)
+    print(table([f"{task.name}, rivals", *epsilons], rows), flush=True)
 
 
 def _verdict(own: list[list[float]], theirs: Mapping[str, list[list[float]]]) -> str:
@@ -366,6 +382,20 @@ def _by_descent(x: Any, label: Any, more: Any) -> Any:
     return model.predict(dict(zip(names, more.T, strict=True))) == "yes"
 
 
+def _others(task: Task, arguments: list[str]) -> list[tuple[str, Callable[[Task, str], Any]]]:
+    """The other models that are asked for beside the one of the rule."""
+    others: list[tuple[str, Callable[[Task, str], Any]]] = []
+    if "newton" in arguments and task.positive is not None:
+        others.append(("by newton", by_newton))
+    if {"pairs", "bins"} & set(arguments):
+        others.append(("without pairs", alone))
+    if "bins" in arguments:
+        others.append(("16 equal bins, without pairs", in_equal_bins))
+    if "pairs" in arguments and task.name in PAIRS:
+        others.append(("with named pairs", by_pairs))
+    return others
+
+
 def main(arguments: list[str]) -> int:
     """The command line of this module."""
     if arguments[:1] == ["install"]:
@@ -373,31 +403,28 @@ def main(arguments: list[str]) -> int:
             peers.install(name)
         return 0
     parts = {"speed", "clusters", "synthetic", "halfspaces"}
-    unknown = [
-        a for a in arguments if a not in {*parts, *TASKS, "rivals", "newton", "pairs"} and not a.startswith("draws=")
-    ]
+    known = {*parts, *TASKS, "rivals", "newton", "pairs", "bins"}
+    unknown = [a for a in arguments if a not in known and not a.startswith(("draws=", "epsilons="))]
     if unknown:
         print(__doc__)
         return 0 if unknown[0] in ("-h", "--help") else 2
     more = parts & set(arguments)
-    draws = next((int(a.partition("=")[2]) for a in arguments if a.startswith("draws=")), 20)
+    options = dict(a.split("=", 1) for a in arguments if "=" in a)
+    draws, epsilons = int(options.get("draws", 20)), tuple(options.get("epsilons", ",".join(EPSILONS)).split(","))
     asked = [a for a in arguments if a in TASKS] or ([] if more else list(TASKS))
-    print(json.dumps({"delta": DELTA, "rho": [float(rho_of_epsilon(e, DELTA)) for e in EPSILONS], "draws": draws}))
+    print(json.dumps({"delta": DELTA, "rho": [float(rho_of_epsilon(e, DELTA)) for e in epsilons], "draws": draws}))
     for name in asked:
         try:
             task = TASKS[name]()
         except (ImportError, FileNotFoundError) as error:
             print(f"({name}: its rows are not here: {error})", flush=True)
             continue
-        own = ours(task, draws)
-        if "newton" in arguments and task.positive is not None:
-            print("by newton:")
-            ours(task, draws, by_newton)
-        if "pairs" in arguments and task.name in PAIRS:
-            print("with pairs:")
-            ours(task, draws, by_pairs)
+        own = ours(task, draws, epsilons=epsilons)
+        for said, pick in _others(task, arguments):
+            print(f"{said}:")
+            ours(task, draws, pick, epsilons)
         if "rivals" in arguments:
-            beside(task, own, draws)
+            beside(task, own, draws, epsilons)
     if "speed" in more:
         speed()
     if "clusters" in more:

@@ -13,7 +13,7 @@ import csv
 import math
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ import pyarrow as pa
 
 import hubbub as hb
 
-__all__ = ["FRESH", "TASKS", "Task", "acs", "adult", "digits"]
+__all__ = ["FRESH", "TASKS", "Task", "acs", "adult", "digits", "plain"]
 
 DATA = Path(os.environ.get("HUBBUB_DATA", Path(__file__).resolve().parents[2] / "shared/data"))
 
@@ -72,6 +72,12 @@ def adult(target: str = "income") -> Task:
         target,
         ">50K" if target == "income" else None,
     )
+
+
+def plain(task: Task) -> Task:
+    """The same rows with plain ranges of capital gains and losses, instead of edges that are known to suit them."""
+    ranges = {"gain": hb.between(0, 99_999, nullable=False), "loss": hb.between(0, 4356, nullable=False)}
+    return replace(task, name=f"{task.name}_plain", columns=task.columns | ranges)
 
 
 def acs(target: str = "high") -> Task:
@@ -228,6 +234,8 @@ def digits() -> Any:
 TASKS: dict[str, Callable[[], Task]] = {
     "adult": adult, "acs": acs, "fair": fair, "bc": bc, "owner": owner, "vote": vote,
     "income": lambda: acs("income"), "hours": lambda: adult("hours"), "diabetes": diabetes,
+    "adult_plain": lambda: plain(adult()), "hours_plain": lambda: plain(adult("hours")),
+    "married_plain": lambda: plain(married()),
     "married": married, "doctor": doctor, "hastie": hastie, "wed": wed, "friedman": friedman,
 }  # fmt: skip
 FRESH = ("married", "doctor", "hastie", "wed", "friedman")

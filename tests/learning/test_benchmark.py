@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pyarrow as pa
 import pytest
-from benchmarks import learning, learning_rivals, peers
+from benchmarks import learning, learning_rivals, learning_tasks, peers
 from benchmarks.learning_tasks import FRESH, TASKS, Task
 
 import hubbub as hb
@@ -43,6 +43,24 @@ def test_a_task_whose_rows_are_not_here_is_named_and_passed_over(monkeypatch, ca
     monkeypatch.setitem(TASKS, "absent", absent)
     assert learning.main(["draws=1", "absent"]) == 0
     assert "(absent: its rows are not here: no such file: adult.data)" in capsys.readouterr().out
+
+
+def test_other_models_and_amounts_are_fitted_where_they_are_asked_for(monkeypatch, capsys):
+    monkeypatch.setitem(TASKS, "few", lambda: few(number=False))
+    assert learning.main(["draws=1", "epsilons=2", "few", "bins", "pairs"]) == 0
+    said = capsys.readouterr().out
+    assert [line.split(":")[0] for line in said.splitlines() if line.endswith(":")] == [
+        "without pairs",
+        "16 equal bins, without pairs",
+    ]
+    assert learning.main(["epsilon=2", "few"]) == 2
+
+
+def test_plain_ranges_are_those_of_the_same_rows():
+    task = Task("t", pa.table({"gain": [0], "loss": [0]}), {"age": 1, "gain": 2}, "age", None)
+    assert learning_tasks.plain(task).name == "t_plain"
+    assert learning_tasks.plain(task).rows is task.rows
+    assert learning_tasks.plain(task).columns["gain"] == hb.between(0, 99_999, nullable=False)
 
 
 def test_rivals_are_given_the_same_rows_in_their_own_shape():

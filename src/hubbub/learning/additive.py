@@ -3,7 +3,8 @@
 A pair of columns can be looked at as a column of its own: what a value or bin of the one adds beside each of the other.
 Its code is a function of one row, and the longest row of all columns and pairs is known exactly (`Design.norm2`): so
 sensitivity, steps and noise are those of a model with one more column, and one unit moves no sum further. Which pairs
-there are is said by the caller, before any row is read.
+there are is said by the caller, before any row is read; or they are looked for with a part of the amount
+(`hubbub.learning.pairs`).
 
 The model is logistic regression (a target of classes) or linear regression (a target of declared range) with a feature
 for each bin beside the number itself; sensitivity, steps and noise are theirs.
@@ -34,6 +35,7 @@ from hubbub.learning.linear import (
 )
 from hubbub.learning.logistic import LogisticRegression, draw_classes, excess_of_classes, predicted_classes
 from hubbub.learning.model import Classes, Estimator, Fit, Problem
+from hubbub.learning.pairs import check_noise_of_tables, first_of, longest_pairs, pairs_are_sought, rest_of, seek
 from hubbub.noise import Bits
 from hubbub.tables.columns import Between, Declaration
 
@@ -49,7 +51,8 @@ class AdditiveModel(Estimator):
     edges, by name or for all; "auto": 16 equal ones, and where rows are many more, where the rows are
     (`hubbub.learning.cells`). pairs: two columns each that are also looked at together, as in pairs=[("age", "job")]:
     numbers in 6 bins at most, or in the edges that `bins` says. Name those that are known to act together: nothing is
-    looked up in the rows.
+    looked up in the rows. "auto": those of which noisy tables say so, which a quarter of the cost buys where rows are
+    many (`hubbub.learning.pairs`).
 
     After a fit: what `LogisticRegression` or `LinearRegression` have, and `effects_`.
     """
@@ -65,7 +68,7 @@ class AdditiveModel(Estimator):
         bins: int | str | Mapping[str, Any] = AUTO,
         weight: str | None = None,
         rows: int | None = None,
-        pairs: Sequence[Sequence[str]] | None = None,
+        pairs: Sequence[Sequence[str]] | str | None = None,
     ) -> None:
         self.features, self.target, self.positive = features, target, positive
         self.bins, self.weight, self.rows, self.pairs = bins, weight, rows, pairs
@@ -87,7 +90,7 @@ class AdditiveModel(Estimator):
         self, columns: Mapping[str, Declaration], used: Sequence[str], whole: frozenset[str]
     ) -> dict[str, Column]:
         pairs: dict[str, Column] = {}
-        for pair in _listed(self.pairs):
+        for pair in [] if self._seeks else _listed(self.pairs):
             names = _listed(pair)
             key, back = " x ".join(map(str, names)), " x ".join(map(str, names[::-1]))
             known = all(isinstance(n, str) and n in used for n in names)
@@ -99,35 +102,49 @@ class AdditiveModel(Estimator):
             pairs[key] = Pair((names[0], names[1]), (first, second))
         return pairs
 
+    @property
+    def _seeks(self) -> bool:
+        """Whether pairs are looked for, if rows are many."""
+        return isinstance(self.pairs, str) and self.pairs == AUTO
+
     def _part(self, name: str, declared: Declaration, whole: bool) -> Any:
         bins = self._bins(name)
         few = min(_PAIR_BINS, bins) if isinstance(bins, int) else _PAIR_BINS if bins in (None, AUTO) else bins
         return column_of(name, declared, linear=False, bins=few, whole=whole)
 
     def _coordinates(self, problem: Problem) -> tuple[Design, ...]:
-        return (*either(problem.design), *either(longest(problem.design)))
+        paired = either(longest_pairs(problem.design)) if self._seeks else ()
+        return (*either(problem.design), *either(longest(problem.design)), *paired)
+
+    def _stages(self, problem: Problem, rows: float) -> list[Problem]:
+        """The models that are drawn one after another with about so many rows, the last of which is kept; each as long
+        as it can be."""
+        settled = _forecast(problem) if bins_are_bought(problem, rows) else problem
+        if not self._seeks or not pairs_are_sought(settled, rows):
+            return [settled]
+        return [first_of(settled), rest_of(settled, longest_pairs(settled.design))]
 
     def _predicted(self, problem: Problem, rows: int) -> tuple[int, float]:
-        if bins_are_bought(problem, rows):
-            steps, noise = self._predicted(_forecast(problem), rows)
-            return steps + 1, noise
-        if isinstance(problem.target, Classes):
-            return predicted_classes(problem, rows)
-        return predicted_numbers(problem, rows, "auto", None)
+        stages = self._stages(problem, rows)
+        each = [_predicted_once(stage, rows) for stage in stages]
+        passes = sum(steps for steps, _ in each) + len(stages) - 1 + int(bins_are_bought(problem, rows))
+        return passes, each[-1][1]
 
     def _check_noise(self, problem: Problem, rows: int) -> None:
-        if isinstance(problem.target, Classes):
-            self._predicted(problem, rows)
-        else:
-            spent = _forecast(problem) if bins_are_bought(problem, rows) else problem
-            check_noise_of_numbers(spent, rows, "auto", None)
+        stages = self._stages(problem, rows)
+        if len(stages) > 1:
+            check_noise_of_tables(_forecast(problem) if bins_are_bought(problem, rows) else problem)
+        for stage in stages:
+            if isinstance(problem.target, Classes):
+                predicted_classes(stage, rows)
+            else:
+                check_noise_of_numbers(stage, rows, "auto", None)
 
     def _excess(self, problem: Problem, rows: int) -> float | None:
-        if bins_are_bought(problem, rows):
-            return self._excess(_forecast(problem), rows)
+        last = self._stages(problem, rows)[-1]
         if isinstance(problem.target, Classes):
-            return excess_of_classes(problem, rows)
-        return excess_of_numbers(problem, rows, "auto", None)
+            return excess_of_classes(last, rows)
+        return excess_of_numbers(last, rows, "auto", None)
 
     def _learns_mean_alone(self, problem: Problem, rows: int) -> bool:
         return not isinstance(problem.target, Classes) and mean_alone(problem, rows, "auto")
@@ -135,7 +152,8 @@ class AdditiveModel(Estimator):
     def _settled(
         self, problem: Problem, rows: Coded, n: float, bits: Bits | None
     ) -> Generator[Event, None, tuple[Problem, Coded]]:
-        return (yield from cut(problem, rows, n, bits))
+        problem, rows = yield from cut(problem, rows, n, bits)
+        return (yield from seek(problem, rows, n, bits)) if self._seeks else (problem, rows)
 
     def _draw(self, problem: Problem, rows: Coded, n: float, bits: Bits | None) -> Fit:
         if isinstance(problem.target, Classes):
@@ -222,6 +240,12 @@ class AdditiveModel(Estimator):
         axes.set_xticks(range(len(effects)), list(effects), rotation=45, ha="right")
         axes.set_ylabel("added to the score")
         return axes
+
+
+def _predicted_once(problem: Problem, rows: int) -> tuple[int, float]:
+    if isinstance(problem.target, Classes):
+        return predicted_classes(problem, rows)
+    return predicted_numbers(problem, rows, "auto", None)
 
 
 def _forecast(problem: Problem) -> Problem:

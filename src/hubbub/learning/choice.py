@@ -22,10 +22,10 @@ from typing import Any, Final
 import numpy as np
 
 from hubbub.errors import ParameterError
-from hubbub.learning.cells import recoded
 from hubbub.learning.exact import Coded
 from hubbub.learning.features import Integers
 from hubbub.learning.model import LEVELS, Classes, Problem, fitted_of
+from hubbub.learning.pairs import in_design
 from hubbub.mechanisms.calibration import Spend
 from hubbub.noise import Bits
 
@@ -93,7 +93,7 @@ def _tried(problem: Problem, synthetic: Any, bits: Bits | None) -> float:
                 next(steps)
         except StopIteration as done:
             fitted = fitted_of(problem.estimator, done.value)
-            held = recoded(held, fitted.design_)
+            held = in_design(held, fitted.design_)
             figures.append(figure_of(problem, held.scored(fitted._scoring()), held))
     return sum(figures) / len(figures)
 

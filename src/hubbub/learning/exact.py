@@ -318,6 +318,13 @@ class Coded:
         size = int(np.prod(self._shape(self._groups[group])))
         return np.bincount(self._flat[group][at], weights=values, minlength=size).astype(np.int64)
 
+    def summed(self, values: Integers, codes: Integers, size: int) -> Integers:
+        """The sum of the values, within +-2^28, over the rows of each code: exact, as below 2^53 in each block."""
+        total: Integers = np.zeros(size, np.int64)
+        for at in self.blocks():
+            total += np.bincount(codes[at], weights=values[at], minlength=size).astype(np.int64)
+        return total
+
     def _gathered(self, total: int, parts: Sequence[Sequence[Integers]]) -> list[int]:
         return self.design.gathered(total, self._columns([np.sum(p, axis=0) for p in zip(*parts, strict=True)]))
 

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, Final, TypeAlias
+from typing import Any, ClassVar, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -257,6 +257,9 @@ class Pair:
 
     names_in: tuple[str, str]
     parts: tuple[Categories | Numbers, Categories | Numbers]
+
+    most: ClassVar[int] = _MOST_CELLS
+    """How many cells one may have."""
 
     def __post_init__(self) -> None:
         if not all(isinstance(p, Categories) or (isinstance(p, Numbers) and not p.linear) for p in self.parts):

@@ -25,13 +25,14 @@ still had the noise of the whole matrix).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from fractions import Fraction
 from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 
+from hubbub.accounting import Event
 from hubbub.errors import ParameterError
 from hubbub.learning.bases import either, turned
 from hubbub.learning.descent import Floats, Plan, descend, even_noise, expected_excess, noise_of, plan_descent
@@ -42,7 +43,14 @@ from hubbub.learning.spread import USUAL, Spread, bought_spread, share_of_spread
 from hubbub.noise import Bits
 from hubbub.noise.public import public_generator
 
-__all__ = ["LinearRegression", "check_noise_of_numbers", "clamped_residual", "draw_numbers", "predicted_numbers"]
+__all__ = [
+    "LinearRegression",
+    "check_noise_of_numbers",
+    "clamped_residual",
+    "descended",
+    "draw_numbers",
+    "predicted_numbers",
+]
 
 _METHODS = ("auto", "descent", "moments", "mean")
 _TOO_FEW = 20
@@ -166,6 +174,15 @@ def draw_numbers(problem: Problem, rows: Coded, n: float, bits: Bits | None, met
             return (yield from _mean(problem, rows, n, bits))
         case "moments":
             return (yield from _from_moments(problem, rows, bits))
+    weights, steps, _ = yield from descended(problem, rows, n, bits, clamp)
+    return {"weights": weights.tolist(), "steps": steps}
+
+
+def descended(
+    problem: Problem, rows: Coded, n: float, bits: Bits | None, clamp: float | None
+) -> Generator[Event, None, tuple[Integers, int, int]]:
+    """Yields the event of each step before it is drawn; returns the weights by descent, on their grid, how many steps
+    there were, and the cut of residuals."""
     first, spread, reach = _for_spread(problem, n, clamp), Spread(0.0, 0.0), _clamp(problem, n, clamp)
     if first:
         spread = yield from bought_spread(problem, rows, n, first, bits)
@@ -184,7 +201,7 @@ def draw_numbers(problem: Problem, rows: Coded, n: float, bits: Bits | None, met
         start=spread.mean,
         bits=bits,
     )
-    return {"weights": [on_grid(w).tolist() for w in weights], "steps": plan.steps}
+    return np.array([on_grid(w) for w in weights]), plan.steps, reach
 
 
 def _mean(problem: Problem, rows: Coded, n: float, bits: Bits | None) -> Fit:
