@@ -216,6 +216,23 @@ def test_the_policy_does_not_bring_back_what_a_steward_ended(ledger):
     charge(ledger, "0.4")
 
 
+@pytest.mark.parametrize("own", [None, "0.2"])
+@pytest.mark.parametrize("each", [None, "0.1"])
+def test_a_line_that_goes_from_the_policy_gives_nobody_more_than_a_steward_said(ledger, own, each):
+    ledger.steward.record_limits(SPACE, {ADA: Fraction(1, 2)})
+    for account, amount in ((ADA, own), (EACH_ANALYST, each)):
+        if amount is not None:
+            ledger.steward.grant(SPACE, account, amount, author="steward")
+    assert ledger.steward.record_limits(SPACE, {}) == [ADA]
+    ceiling = ledger.balance.ceiling(SPACE)
+    assert ledger.balance.limit(SPACE, "ada") == Fraction(own or each or ceiling)
+    assert ledger.balance.policy_differs(SPACE, {}) == []
+    with pytest.raises(BudgetError):
+        charge(ledger, Fraction(own or each or ceiling) + Fraction(1, 100))
+    ledger.steward.grant(SPACE, EACH_ANALYST, "0.05", author="steward")  # she has none of her own, or hers
+    assert ledger.balance.limit(SPACE, "ada") == Fraction(own or "0.05")
+
+
 def test_nobody_writes_under_the_policys_name(ledger):
     for act in (lambda: ledger.steward.revoke(SPACE, ADA, author="policy"),
                 lambda: ledger.steward.grant(SPACE, ADA, "0.1", author="policy"),

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Final
 
 from hubbub.ledger.accounts import EACH_ANALYST, read_amount
-from hubbub.ledger.books import POLICY_AUTHOR, latest_allowances
+from hubbub.ledger.books import NAMED_NO_MORE, POLICY_AUTHOR, latest_allowances
 from hubbub.ledger.budget import Budget
 from hubbub.ledger.hash_chain import Connection
 from hubbub.ledger.records import Allowance
@@ -15,7 +15,6 @@ from hubbub.ledger.records import Allowance
 __all__ = ["NAMED", "NAMED_NO_MORE", "all_allowances", "default_limit", "policy_records"]
 
 NAMED: Final = "hubbub.toml"
-NAMED_NO_MORE: Final = "hubbub.toml names it no more"
 
 
 def all_allowances(connection: Connection, space: str) -> list[Allowance]:

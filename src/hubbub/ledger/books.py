@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CEILING",
+    "NAMED_NO_MORE",
     "NOTHING",
     "POLICY_AUTHOR",
     "AccountState",
@@ -55,6 +56,7 @@ __all__ = [
 
 CEILING: Final = "ceiling"
 POLICY_AUTHOR: Final = "policy"
+NAMED_NO_MORE: Final = "hubbub.toml names it no more"
 _MANY: Final = 1000
 NOTHING: Final = Total()
 
@@ -248,8 +250,8 @@ class AccountState:
 
     def _allowance(self, space: str, account: str) -> Allowance | None:
         own = self._allowances.get((space, account))
-        if own is None and account.startswith("analyst:"):
-            return self._allowances.get((space, EACH_ANALYST))
+        if account.startswith("analyst:") and (own is None or _is_silence(own)):
+            return self._allowances.get((space, EACH_ANALYST)) or own
         return own
 
     def _read(self, space: str, accounts: Iterable[str]) -> None:
@@ -358,15 +360,22 @@ def _budget_of(
 def latest_allowances(connection: Connection, space: str, accounts: Sequence[str]) -> dict[str, Allowance]:
     """What now holds for each of `accounts`, where anything was said.
 
-    The last word counts; but what a steward ended, or gave until a time, the policy file does not bring back.
+    The last word counts; but what a steward ended, or gave until a time, the policy file does not bring back, and that
+    it names an account no more changes nothing that a steward said.
     """
     marks = ", ".join("?" * len(accounts))
     said: dict[str, Allowance] = {}
     for one in _allowances(connection, f"unit_space = ? AND account IN ({marks})", space, *accounts):
         before = said.get(one.account)
-        if one.author != POLICY_AUTHOR or before is None or not before.ends:
+        stays = before is not None and (before.ends or (_is_silence(one) and before.author != POLICY_AUTHOR))
+        if one.author != POLICY_AUTHOR or not stays:
             said[one.account] = one
     return said
+
+
+def _is_silence(said: Allowance) -> bool:
+    """Whether it says that the policy file names an account no more, and nothing else."""
+    return said.author == POLICY_AUTHOR and said.reason == NAMED_NO_MORE
 
 
 def allowances_since(connection: Connection, space: str, account: str, serial: int) -> list[Allowance]:
