@@ -26,6 +26,16 @@ _LONGEST: Final = 60
 _SHOWN: Final = 16
 _GONE: Final = "this link was used, or has ended. Ask a steward for another one."
 _WRONG: Final = "the name or the passphrase is not right."
+_ENDED: Final = "this session has ended: log in."
+_STILL: Final = "{0}.until > ? AND person.state = 'active'"
+_SESSION: Final = (
+    "SELECT person.roles, session.person, session.until FROM session JOIN person ON person.name = session.person "
+    f"WHERE session.hash = ? AND {_STILL.format('session')}"
+)
+_TOKEN: Final = (
+    "SELECT person.roles FROM token JOIN person ON person.name = token.person "
+    f"WHERE token.id = ? AND token.ended IS NULL AND {_STILL.format('token')}"
+)
 
 
 class Sessions:
@@ -41,15 +51,10 @@ class Sessions:
 
         Raises NotKnown where it is nobody's, or has ended.
         """
-        row = self._store.row(
-            "SELECT session.person, session.until, person.roles FROM session JOIN person ON "
-            "person.name = session.person WHERE session.hash = ? AND session.until > ? AND person.state = 'active'",
-            digest(cookie),
-            self._store.moment(),
-        )
+        row = self._store.row(_SESSION, digest(cookie), self._store.moment())
         if row is None:
-            raise NotKnown("this session has ended: log in.")
-        name, until, roles = row
+            raise NotKnown(_ENDED)
+        roles, name, until = row
         have = tuple(roles.split())
         return Person(name, have, scopes_of(have), until, session=digest(cookie), csrf=csrf_of(cookie))
 
@@ -71,7 +76,9 @@ class Sessions:
         return cookie, self.person(cookie)
 
     def confirm(self, person: Person, passphrase: str) -> None:
-        """Raises NotAllowed where it is not this person's passphrase, TooMany after too many tries."""
+        """Raises NotAllowed where it is not this person's passphrase, TooMany after too many tries; and NotKnown where
+        what he proved himself with ended while it was computed.
+        """
         if self._store.row("SELECT passphrase FROM person WHERE name = ?", person.name) == (None,):
             raise NotAllowed(
                 "this takes a passphrase, and you have none: ask a steward for a link, choose one with it, and bind "
@@ -81,6 +88,15 @@ class Sessions:
             self._check(self._confirmed, person.name, passphrase, "passphrase refused")
         except NotKnown:
             raise NotAllowed("the passphrase is not right. Nothing was done.") from None
+        self._check_still(person)
+
+    def _check_still(self, person: Person) -> None:
+        """Raises NotKnown where a session or token has ended since, or its person has other roles."""
+        token = "" if person.token is None else person.token.id
+        asked, proof = (_TOKEN, token) if person.session is None else (_SESSION, person.session)
+        row = self._store.row(asked, proof, self._store.moment())
+        if row is None or tuple(row[0].split()) != person.roles:
+            raise NotKnown(_ENDED)
 
     def _check(self, tries: Rate, name: str, passphrase: str, act: str) -> str:
         """What is kept of the passphrase, which is right."""
@@ -163,16 +179,19 @@ class Sessions:
     def change(self, person: Person, old: str, new: str) -> tuple[str, Person]:
         """Another passphrase. All sessions end, and a new one begins.
 
-        Raises NotAllowed where the old one is not right, QueryError for one that is too weak.
+        Raises NotAllowed where the old one is not right, QueryError for one that is too weak, NotKnown where the
+        session ended meanwhile: a link that a steward made for a lost one stays the only way in.
         """
         self.confirm(person, old)
         kept = self._passphrases.kept(checked_passphrase(new, person.name))
         with self._store.writing() as write:
-            write("UPDATE person SET passphrase = ? WHERE name = ?", kept, person.name)
             own = write("SELECT device FROM session WHERE hash = ?", str(person.session)).fetchone()
+            if own is None:
+                raise NotKnown(_ENDED)
+            write("UPDATE person SET passphrase = ? WHERE name = ?", kept, person.name)
             write("DELETE FROM session WHERE person = ?", person.name)
             write.note(person.name, "passphrase changed")
-            cookie = self.begin(write, person.name, own[0] if own else "")
+            cookie = self.begin(write, person.name, own[0])
         return cookie, self.person(cookie)
 
     def logout(self, person: Person) -> None:
