@@ -116,6 +116,39 @@ def test_a_yes_that_the_budget_does_not_hold_stays_open(world, act):
     assert act("ada", "answer", charge=told["id"]) == told  # and no reason of a yes that was none
 
 
+@pytest.mark.parametrize("stored", ["by the service", "by a session"])
+def test_one_yes_is_for_one_charge_at_its_amount(world, act, people, monkeypatch, stored):
+    """What was answered from the store has used its yes: new rows want a new one."""
+    first, second = asked(act), asked(act, request="again")
+    act("sue", "decide", request=first["id"], yes=True, reason="x")
+    world.until(10)
+    with monkeypatch.context() as by:
+        if stored == "by a session":  # whose answers the schedule does not know
+            by.setattr(world.ledger.timetable, "find", lambda _: None)
+        act("sue", "decide", request=second["id"], yes=True, reason="x")
+    assert "answer" in asked(act, request="again")
+    world.ledger.steward.refresh(SPACE, "v")
+    with pytest.raises(QueryError, match="before the rows or its cost changed"):
+        asked(act, request="again")
+    take_up(people, world.ledger, [SPACE])
+    with pytest.raises(QueryError, match="before the rows or its cost changed"):
+        asked(act, request="again")
+    assert (asked(act, request="new")["state"], spent(world)) == ("waiting", 2)
+
+
+def test_a_yes_is_not_for_more_than_was_shown_to_whoever_said_it(world, act, people, monkeypatch):
+    told = asked(act)
+    with monkeypatch.context() as dying:
+        dying.setattr(world.desk.office, "ask", died)
+        dying.setattr(people.wishes, "reopen", died)
+        with pytest.raises(SystemExit):
+            act("sue", "decide", request=told["id"], yes=True, reason="x")
+    said = {"sql": COUNT, "options": TWO, "request": "r", "purpose": "a first look"}
+    assert world.desk.office.hold("ada", Fraction(2), said, None) is None
+    with pytest.raises(QueryError, match="before the rows or its cost changed"):
+        world.desk.office.hold("ada", Fraction(3), said, None)
+
+
 def died(*_, **__):
     raise SystemExit("killed")
 

@@ -91,7 +91,8 @@ class Office:
 
         asked: its text, options, request and purpose.
 
-        Raises QueryError where the request stands for another question.
+        Raises QueryError where the request stands for another question, or its yes was used: for an answer that was
+        stored then, and of which this is not the question any more. One yes is for one charge, at its amount.
         """
         if not self.needs_yes(epsilon):
             return None
@@ -101,6 +102,11 @@ class Office:
             return self._told(self._people.wishes.add("question", analyst, what, name=asked["request"]))
         if any(known.what[name] != what[name] for name in ("sql", "options")):
             raise QueryError(f"the idempotency key {asked['request']!r} stands for another question. Use a new key.")
+        if known.state == "granted" and (known.outcome is not None or known.what["epsilon"] != str(epsilon)):
+            raise QueryError(
+                f"the idempotency key {asked['request']!r} stands for a question that a steward said yes to, before "
+                "the rows or its cost changed. Use a new key: it waits for a yes again. Nothing was charged."
+            )
         return None if known.state == "granted" else self._told(known)
 
     def waiting(self, analyst: str, identity: str) -> Any:
@@ -163,7 +169,7 @@ class Office:
         self._people.wishes.settle(request, "granted", by=person.name, reason=reason, outcome=last)
         try:
             if wish.kind == "question":
-                self._people.wishes.became(request, self._asked(wish).get("id"))
+                self._people.wishes.became(request, self._asked(wish).get("id", ""))  # one that is nobody's has none
             else:
                 space, amount = wish.what["space"], epsilon or self._more(wish)
                 account = analyst_account(wish.person)
@@ -211,7 +217,7 @@ class Office:
             "decided_by": wish.steward,
             "decided_at": wish.decided,
             "decision": wish.reason,
-            "question": wish.outcome if wish.kind == "question" else None,
+            "question": (wish.outcome or None) if wish.kind == "question" else None,
             **more,
         }
         if not whole:

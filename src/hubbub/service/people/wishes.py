@@ -28,8 +28,8 @@ _COLUMNS: Final = "id, kind, person, made, what, name, state, steward, decided, 
 @dataclass(frozen=True)
 class Wish:
     """One of them. what: plain values. name: of the request, by which it is known when it is sent again. outcome: the
-    id of the question that it became; of more budget, while its grant is made, the last line that the ledger then had
-    about what accounts may spend.
+    id of the question that it became, "" for a stored answer that has none; of more budget, while its grant is made,
+    the last line that the ledger then had about what accounts may spend.
     """
 
     id: str
