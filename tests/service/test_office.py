@@ -149,6 +149,23 @@ def test_a_yes_is_not_for_more_than_was_shown_to_whoever_said_it(world, act, peo
         world.desk.office.hold("ada", Fraction(3), said, None)
 
 
+@pytest.mark.parametrize("name", ["Ada", "\uff21da", "ada ", "adda", "analyst:ada", ""])
+@pytest.mark.parametrize("name_of", ["grant", "revoke_grant", "unlock"])
+def test_what_is_said_of_nobody_is_refused_and_says_who_may_be_meant(world, act, name, name_of):
+    """A revocation of another spelling said that it was done, and ada asked on."""
+    told = {"reason": "x", **({} if name_of == "revoke_grant" else {"passphrase": PHRASE})}
+    given = {"analyst": name} if name_of == "unlock" else {"account": f"analyst:{name}"}
+    lines = world.ledger.chain.lines()
+    if name_of == "grant":
+        given["epsilon"] = "0.1"
+    with pytest.raises((QueryError, hb.ParameterError)) as refused:
+        act("sue", name_of, **given, **told)
+    assert ("Is it 'analyst:ada'?" in str(refused.value)) == (name in ("Ada", "\uff21da"))
+    assert world.ledger.chain.lines() == lines
+    given = {**given, **({"analyst": "ada"} if name_of == "unlock" else {"account": "analyst:ada"})}
+    assert act("sue", name_of, **given, **told)
+
+
 def died(*_, **__):
     raise SystemExit("killed")
 

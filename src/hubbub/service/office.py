@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, Final
 
 from hubbub.errors import HubbubError, PolicyError, QueryError
-from hubbub.ledger.accounts import analyst_account
+from hubbub.ledger.accounts import EACH_ANALYST, analyst_account, table_account
 from hubbub.ledger.budget import Budget, decimal_text, parse_epsilon
 from hubbub.ledger.difference import differences
 from hubbub.ledger.policy import Policy, load_policy
@@ -23,6 +23,7 @@ from hubbub.ledger.verify import Verification
 from hubbub.service.people.at_home import end_grants
 from hubbub.service.people.people import People
 from hubbub.service.people.person import Person, TokenLimits
+from hubbub.service.people.roll import seen_as
 from hubbub.service.people.wishes import Wish
 from hubbub.service.states import Held
 from hubbub.service.walks import Walking, Walks
@@ -325,6 +326,7 @@ class Office:
         place = self._space(space)
         if account.startswith("token:"):
             raise QueryError("a token's cap is fixed when it is made: make another token.")
+        self._check_known(place, account)
         granted = self._ledger.steward.grant(place, account, epsilon, until=until, author=person.name, reason=reason)
         told = {"account": account, "space": place, "epsilon": decimal_text(granted.epsilon or Fraction(0))}
         return self._done(person, "granted", {**told, "until": granted.expires, "reason": reason})
@@ -334,6 +336,7 @@ class Office:
     ) -> dict[str, Any]:
         """Let an account spend nothing more."""
         place = self._space(space)
+        self._check_known(place, account)
         self._ledger.steward.revoke(place, account, author=person.name, reason=reason)
         return self._done(person, "revoked", {"account": account, "space": place, "reason": reason})
 
@@ -345,6 +348,7 @@ class Office:
         if analyst is None:
             self._ledger.steward.unlock_all(place, author=person.name)
         else:
+            self._check_known(place, analyst_account(analyst))
             self._ledger.steward.unlock(place, analyst, author=person.name)
         return self._done(person, "unlocked", {"analyst": analyst, "space": place, "reason": reason})
 
@@ -456,6 +460,16 @@ class Office:
         if walk.verified is None:
             return {"state": "walking", **told}
         return {"state": "done", **told, "found": self._found(walk.verified)}
+
+    def _check_known(self, space: str, account: str) -> None:
+        """Raises QueryError for an account of nobody: the one who is meant would spend on, or stay locked."""
+        names = [analyst_account(one["name"]) for one in self._people.roll.everybody()]
+        known = {*names, *map(table_account, self._tables), *self._ledger.balance.accounts(space)}
+        known |= {one.account for one in self._ledger.balance.allowances(space)}
+        if account.startswith(("analyst:", "table:")) and account not in {*known, EACH_ANALYST}:
+            alike = sorted(one for one in known if seen_as(one) == seen_as(account))
+            meant = f" Is it {alike[0]!r}?" if alike else ""
+            raise QueryError(f"nobody here, and nothing, has the account {account!r:.120}.{meant} Nothing was done.")
 
     def _space(self, space: str | None) -> str:
         """The unit space that is meant."""
