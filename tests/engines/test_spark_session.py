@@ -379,12 +379,12 @@ def test_no_folder_of_one_person_decides_a_type(spark: Any, tmp_path: Path, othe
 
 GIVEN = "id BIGINT, x INT"
 READS: list[tuple[str, dict[str, str], str | None, bool]] = [
-    ("csv", {"header": "true"}, None, True),
-    ("csv", {"header": "true"}, GIVEN, True),
+    ("csv", {"header": "true"}, None, False),
+    ("csv", {"header": "true"}, GIVEN, False),
     ("csv", {"header": "true", "inferSchema": "true"}, None, False),
     ("csv", {"header": "true", "INFERSCHEMA": "True"}, None, False),
     ("csv", {"header": "true", "mode": "FAILFAST"}, GIVEN, False),
-    ("csv", {"header": "true", "mode": "PERMISSIVE"}, GIVEN, True),
+    ("csv", {"header": "true", "mode": "PERMISSIVE"}, GIVEN, False),
     ("csv", {"header": "true", "multiLine": "true"}, GIVEN, False),
     ("json", {}, None, False),
     ("json", {}, GIVEN, True),
@@ -396,6 +396,7 @@ READS: list[tuple[str, dict[str, str], str | None, bool]] = [
     ("parquet", {"datetimeRebaseMode": "EXCEPTION"}, None, False),
     ("parquet", {"ignoreCorruptFiles": "true"}, None, False),
     ("orc", {"ignoreMissingFiles": "true"}, None, False),
+    ("xml", {"rowTag": "row"}, "x DOUBLE, id BIGINT", False),
 ]
 
 
@@ -410,7 +411,8 @@ def test_no_option_of_a_reader_lets_one_row_decide_of_others(
     worlds = ([(1, "2"), (2, "3")], [(1, "2"), (2, "3"), (3, "x")])
     for i, rows in enumerate(worlds):
         place = f"{tmp_path}/{i}"
-        theirs.createDataFrame(rows, "id BIGINT, x STRING").write.option("header", "true").format(form).save(place)
+        made = theirs.createDataFrame(rows, "id BIGINT, x STRING").write.option("header", "true")
+        made.option("rowTag", "row").format(form).save(place)
         reader = theirs.read.options(**options).format(form)
         frame = (reader if schema is None else reader.schema(schema)).load(place)
         for shown in (frame, frame.filter("id > 0").union(frame), frame.select("x", "id").cache()):

@@ -39,6 +39,7 @@ from hubbub.engines.duckdb.engine import DuckDBEngine
 from hubbub.engines.exact import exact
 from hubbub.engines.fields import Fields
 from hubbub.engines.spark.dialect import SPARK
+from hubbub.engines.spark.frames import physical_of, read_by_rows, stored_otherwise, types_from_rows
 from hubbub.engines.spark.session import (
     FORMATS,
     details,
@@ -46,11 +47,9 @@ from hubbub.engines.spark.session import (
     lend,
     own_session,
     quoted,
-    read_by_rows,
     reads_row_by_row,
     refused_setting,
     settings_of,
-    types_from_rows,
 )
 from hubbub.engines.stopping import asker
 from hubbub.errors import EngineError, InternalError, PolicyError, QueryError
@@ -63,24 +62,6 @@ from hubbub.tables.relations import PublicRelation, Scan, leaves, scans
 from hubbub.tables.remote import SparkFrame, SparkName
 
 __all__ = ["SparkEngine"]
-
-_PHYSICAL = {
-    "tinyint": "TINYINT",
-    "smallint": "SMALLINT",
-    "int": "INTEGER",
-    "bigint": "BIGINT",
-    "float": "FLOAT",
-    "double": "DOUBLE",
-    "string": "VARCHAR",
-    "boolean": "BOOLEAN",
-    "date": "DATE",
-    "timestamp_ntz": "TIMESTAMP",
-    "timestamp": "TIMESTAMP WITH TIME ZONE",
-    "binary": "BLOB",
-    "void": "NULL",
-}
-"""Spark's types under the names that `hubbub.engines.fields` knows."""
-
 
 _JOB_GROUP = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
 """What names the jobs of a thread, so that they can be cancelled: put back as it was."""
@@ -141,7 +122,8 @@ class SparkEngine:
             return self._local.add(name, table)
         frame, known_as, parts = self._frame(name, table)
         self._check_frames(name)
-        physical = _physical(name, frame)
+        assert self._session is not None
+        physical = _physical(name, frame, self._session)
         fields = Fields(name, physical, dict(table.types), table.columns, SPARK)
         fields.check_names()
         unit, unit_column = None, None
@@ -178,9 +160,10 @@ class SparkEngine:
         if isinstance(source, SparkFrame):
             if source.frame.isStreaming:
                 raise PolicyError(f"table {name!r} is a stream; declare a table that can be read more than once.")
-            why = types_from_rows(source.frame, self._session)
-            if why is None and not table.trusted_view:
-                why = read_by_rows(source.frame)
+            with _listing(name):
+                why = types_from_rows(source.frame, self._session)
+                if why is None and not table.trusted_view:
+                    why = read_by_rows(source.frame, self._session)
             if why is not None:
                 raise PolicyError(f"table {name!r}: {why} Nothing was charged.")
             return source.frame, None, []
@@ -233,7 +216,7 @@ class SparkEngine:
         with contextlib.suppress(Exception):  # what was written by another session since is read
             java_of(self._session).sessionState().catalog().invalidateAllCachedTables()
         frame, _ = _named_table(self._spark, self._session, name, known.name, trusted=known.trusted)
-        if [*_physical(name, frame).items()] != [*known.physical.items()]:
+        if [*_physical(name, frame, self._session).items()] != [*known.physical.items()]:
             raise PolicyError(
                 f"the columns of the table {name!r} have changed; open a new session. Nothing was charged."
             )
@@ -416,20 +399,28 @@ def _stub(leaf: PublicRelation) -> str:
     return f"SELECT {', '.join(columns) or '1 AS one'} WHERE FALSE"
 
 
-def _physical(table: str, frame: DataFrame) -> dict[str, str]:
-    physical = {}
-    for name, kind in frame.dtypes:
+def _physical(table: str, frame: DataFrame, session: SparkSession) -> dict[str, str]:
+    physical: dict[str, str] = {}
+    with _listing(table):
+        columns = physical_of(frame, session)
+    for name, kind in columns:
         if name in physical:
             raise PolicyError(f"table {table!r} has two columns {name!r}; rename one.")
-        base = kind.split("(")[0]
-        physical[name] = (
-            kind.upper()
-            if base == "decimal"
-            else "VARCHAR"
-            if base in ("char", "varchar")
-            else _PHYSICAL.get(kind, f"{kind}[]")  # of no kind that a question can name
-        )
+        physical[name] = kind
     return physical
+
+
+@contextlib.contextmanager
+def _listing(table: str) -> Iterator[None]:
+    """What Spark raises of files that it cannot list or look at is told in words of ours: its own name them."""
+    failed = False
+    with _quiet():
+        try:
+            yield
+        except Exception:  # Spark's own, or one of Py4J's
+            failed = True
+    if failed:
+        raise PolicyError(f"table {table!r}: Spark cannot look at its files. Nothing was charged.")
 
 
 def _named_table(
@@ -464,6 +455,9 @@ def _named_table(
     if about != after:
         raise PolicyError(f"table {name!r}: {known_as!r} was changed while it was looked at; ask again.")
     why = reads_row_by_row(about) if base and not trusted else None
+    if why is None and base and not trusted:
+        with _listing(name):
+            why = stored_otherwise(frame, own)
     if why is not None:
         raise PolicyError(
             f"table {name!r}: {known_as!r} {why}; there one row may change how others are read, or make reading fail. "

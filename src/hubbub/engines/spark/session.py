@@ -18,7 +18,6 @@ import subprocess
 import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
-from urllib.parse import unquote
 
 from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
@@ -26,14 +25,13 @@ from pyspark.sql import DataFrame, SparkSession
 __all__ = [
     "FRAMES",
     "KEPT",
+    "SERDES",
     "SETTINGS",
     "java_process",
     "lend",
     "own_session",
-    "read_by_rows",
     "refused_setting",
     "settings_of",
-    "types_from_rows",
 ]
 
 SETTINGS: Final[Mapping[str, str]] = {
@@ -96,6 +94,9 @@ FRAMES: Final[Mapping[str, tuple[str, str]]] = {
     "spark.sql.avro.datetimeRebaseModeInRead": ("EXCEPTION", "CORRECTED"),
     "spark.sql.files.ignoreCorruptFiles": ("true", "false"),
     "spark.sql.files.ignoreMissingFiles": ("true", "false"),
+    # Rows are counted by what a file says of itself.
+    "spark.sql.parquet.aggregatePushdown": ("true", "false"),
+    "spark.sql.orc.aggregatePushdown": ("true", "false"),
 }
 """What the session of a data frame may not say, and what it may."""
 
@@ -140,113 +141,6 @@ def refused_setting(session: SparkSession) -> tuple[str, str, str] | None:
     return None
 
 
-_GUESSED: Final = "spark.sql.sources.partitionColumnTypeInference.enabled"
-
-
-def types_from_rows(frame: DataFrame, session: SparkSession) -> str | None:
-    """Why the types of a data frame's columns may follow from the rows in its files, and what to do; None if not."""
-    files = frame.inputFiles()
-    # A folder is named by a value of the rows in it: with one more person's, all numbers of a column may become texts.
-    guessed = str(frame.sparkSession.conf.get(_GUESSED)).lower() != "false"
-    guessed = guessed or any(kind == "void" for _, kind in frame.dtypes)  # where no folder has a value yet
-    if guessed and any("=" in folder for file in files for folder in file.split("/")[:-1]):
-        return (
-            "Spark guesses the types of its partitions' columns from the names of all folders, so one row can change "
-            f"the type of everybody's values. Set {_GUESSED} to false, and read it again: they are then texts, or of "
-            "the types of a schema that you give (`spark.read.schema`)."
-        )
-    if _of_several_types(files, session):
-        return (
-            "its Parquet files do not have one schema. Which of them Spark reads follows from the rows in them; write "
-            "them with the same types."
-        )
-    return None
-
-
-_AS_READ: Final = {
-    "inferschema": "true",
-    "mode": "failfast",
-    "ignorecorruptfiles": "true",
-    "ignoremissingfiles": "true",
-    "datetimerebasemode": "exception",
-    "int96rebasemode": "exception",
-}
-_GUESSES: Final = ("tinyint", "smallint", "int", "float", "binary")
-"""Types that Spark never guesses of JSON or XML: who has them has given a schema."""
-
-
-def read_by_rows(frame: DataFrame) -> str | None:
-    """Why the options by which a data frame's files are read let one row change how others are read, or make reading
-    fail, and what to do; None if they do not, as far as its plan tells.
-
-    Of a schema that was given Spark keeps no more than the schema: what it could have guessed counts as guessed.
-    """
-    for form, options, fields in _readers(frame):
-        why = _read_by_rows(form, options, fields)
-        if why is not None:
-            return f"{why}; or, where each row is read by itself and reading never fails, declare trusted_view=True."
-    return None
-
-
-def _read_by_rows(form: str, options: Mapping[str, str], fields: Sequence[tuple[str, str]]) -> str | None:
-    for key, value in _AS_READ.items():
-        if options.get(key) == value:
-            return f"its files are read with the option {key}={value}. Read them without it, by a schema that you give"
-    if form.startswith(("json", "xml")) and not _surely_given(fields):
-        return (
-            "its files are JSON or XML, and Spark may have guessed the types of the columns from all rows. Give a "
-            "schema (`spark.read.schema`) whose columns are not in the order of their names or hold an INT"
-        )
-    if form.startswith(("json", "xml", "csv")) and options.get("multiline", "false") != "false":
-        return "its files are read with the option multiLine, where one row's text can hide others. Read them by lines"
-    return None
-
-
-def _readers(frame: DataFrame) -> list[tuple[str, dict[str, str], list[tuple[str, str]]]]:
-    """How the files of a frame's plan are read: by which format, with which options, as which columns."""
-    leaves = frame._jdf.queryExecution().analyzed().collectLeaves()
-    java: Any = frame.sparkSession._jvm
-    readers = []
-    for i in range(leaves.size()):
-        leaf = leaves.apply(i)
-        kind = leaf.getClass().getSimpleName()
-        if kind == "LogicalRelation" and leaf.relation().getClass().getSimpleName() == "HadoopFsRelation":
-            source, schema = leaf.relation().fileFormat(), leaf.relation().dataSchema()
-            said = java.scala.jdk.javaapi.CollectionConverters.asJava(leaf.relation().options())
-        elif kind == "DataSourceV2Relation":
-            source, schema, said = leaf.table(), leaf.table().schema(), leaf.options()
-        else:
-            continue
-        options = {str(key).lower(): str(said[key]).lower() for key in said}
-        fields = [(f.name(), f.dataType().sql()) for f in (schema.apply(j) for j in range(schema.size()))]
-        readers.append((source.getClass().getSimpleName().lower(), options, fields))
-    return readers
-
-
-def _surely_given(fields: Sequence[tuple[str, str]]) -> bool:
-    """Whether Spark would not have guessed such columns: it sorts them by name, and guesses few types."""
-    names = [name for name, _ in fields]
-    unsorted = all(map(str.isascii, names)) and names != sorted(names)
-    return unsorted or any(kind.lower() in _GUESSES for _, kind in fields)
-
-
-def _of_several_types(files: Sequence[str], session: SparkSession) -> bool:
-    """Whether Spark finds no one schema for the Parquet files of a data frame. Reads their footers, no rows.
-
-    A file of other types fails where it is read, and which row groups of a frame's files are read follows from the
-    rows in them: one person's row would decide whether there is an answer. What Spark says is not handed on: it names
-    files, and a partition's folder is named by what is in it.
-    """
-    files = [unquote(name) for name in files if name.endswith(".parquet")]  # Spark shows addresses and reads names
-    if len(files) < 2:
-        return False
-    try:
-        session.read.option("mergeSchema", "true").parquet(*files)
-    except Exception:  # Spark's own, or one of Py4J's
-        return True
-    return False
-
-
 def lend(frame: DataFrame, to: SparkSession, view: str) -> None:
     """Show a data frame of one session in another of the same cluster, as a temporary view there.
 
@@ -279,7 +173,7 @@ def details(session: SparkSession, name: str) -> dict[str, str]:
 
 
 FORMATS: Final = ("parquet", "orc", "avro", "delta", "iceberg")
-_SERDES: Final = {
+SERDES: Final = {
     "org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe",
     "org.apache.hadoop.hive.ql.io.orc.OrcSerde",
     "org.apache.hadoop.hive.serde2.avro.AvroSerDe",
@@ -290,7 +184,7 @@ _OPTIONS: Final = {"path", "serialization.format", "compression", "parquet.compr
 def reads_row_by_row(about: Mapping[str, str]) -> str | None:
     """Why a table's format is not one of those that keep the values of a row apart from all others; None if it is."""
     provider = about.get("Provider", "").lower()
-    if provider == "hive" and about.get("Serde Library") in _SERDES:
+    if provider == "hive" and about.get("Serde Library") in SERDES:
         provider = "parquet"
     if provider not in FORMATS:
         return f"is of the format {provider or 'of its catalogue'!r}"

@@ -1,0 +1,249 @@
+"""What a data frame may be read from: a list, as for tables of the catalogue; anything else needs `trusted_view`.
+
+What a frame computes is the steward's. What it is read from is looked at: whether Spark makes the types of its columns
+from the rows, whether one row's text can hide others, and whether a value of one row can make reading fail. All of it
+is told by the frame's plan and by the footers of its files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pyspark.sql import DataFrame, SparkSession
+
+from hubbub.engines.fields import CUT
+from hubbub.engines.spark.files import cuts_moments, of_another_type, of_several_types, too_wide
+from hubbub.engines.spark.session import SERDES
+
+__all__ = ["physical_of", "read_by_rows", "stored_otherwise", "types_from_rows"]
+
+_PHYSICAL: Final = {
+    "tinyint": "TINYINT",
+    "smallint": "SMALLINT",
+    "int": "INTEGER",
+    "bigint": "BIGINT",
+    "float": "FLOAT",
+    "double": "DOUBLE",
+    "string": "VARCHAR",
+    "boolean": "BOOLEAN",
+    "date": "DATE",
+    "timestamp_ntz": "TIMESTAMP",
+    "timestamp": "TIMESTAMP WITH TIME ZONE",
+    "binary": "BLOB",
+    "void": "NULL",
+}
+"""Spark's types under the names that `hubbub.engines.fields` knows."""
+
+
+def physical_of(frame: DataFrame, session: SparkSession) -> list[tuple[str, str]]:
+    """The columns of a frame with their physical types; moments of which reading makes one of several are marked."""
+    cut = any(cuts_moments(leaf.form, leaf.read, leaf.files, session) for leaf in _leaves(frame))
+    physical = []
+    for name, kind in frame.dtypes:
+        base = kind.split("(")[0]
+        if base == "decimal":
+            word = kind.upper()
+        elif base in ("char", "varchar"):
+            word = "VARCHAR"
+        else:
+            word = _PHYSICAL.get(kind, f"{kind}[]")  # of no kind that a question can name
+        physical.append((name, f"{word}{CUT}" if cut and word.startswith("TIMESTAMP") else word))
+    return physical
+
+
+_GUESSED: Final = "spark.sql.sources.partitionColumnTypeInference.enabled"
+
+
+def types_from_rows(frame: DataFrame, session: SparkSession) -> str | None:
+    """Why the types of a data frame's columns may follow from the rows in its files, and what to do; None if not."""
+    files = frame.inputFiles()
+    # A folder is named by a value of the rows in it: with one more person's, all numbers of a column may become texts.
+    guessed = str(frame.sparkSession.conf.get(_GUESSED)).lower() != "false"
+    guessed = guessed or any(kind == "void" for _, kind in frame.dtypes)  # where no folder has a value yet
+    if guessed and any("=" in folder for file in files for folder in file.split("/")[:-1]):
+        return (
+            "Spark guesses the types of its partitions' columns from the names of all folders, so one row can change "
+            f"the type of everybody's values. Set {_GUESSED} to false, and read it again: they are then texts, or of "
+            "the types of a schema that you give (`spark.read.schema`)."
+        )
+    if any(of_several_types(leaf.form, leaf.files, session) for leaf in _leaves(frame)):
+        return (
+            "its Parquet or ORC files do not have one schema. Which of them Spark reads follows from the rows in them; "
+            "write them with the same types."
+        )
+    return None
+
+
+def read_by_rows(frame: DataFrame, session: SparkSession) -> str | None:
+    """Why what a data frame is read from lets one row change how others are read, or make reading fail, and what to
+    do; None if it does not, as far as its plan and the footers of its files tell.
+
+    Of a schema that was given Spark keeps no more than the schema: what it could have guessed counts as guessed.
+    """
+    for leaf in _leaves(frame):
+        why = _read_by_rows(leaf)
+        if why is not None:
+            return f"{why}; or, where each row is read by itself and reading never fails, declare trusted_view=True."
+    why = stored_otherwise(frame, session)
+    if why is None:
+        return None
+    return (
+        f"it {why}: one row can make reading fail, or two people one. Leave that column out of the frame, or write the "
+        "files anew with Spark; or, where no row does that, declare trusted_view=True."
+    )
+
+
+def stored_otherwise(frame: DataFrame, session: SparkSession) -> str | None:
+    """Why the files of a table may hold values that Spark cannot; None if they do not."""
+    for leaf in _leaves(frame):
+        column = too_wide(leaf.form, leaf.read, leaf.files, session)
+        if column is not None:
+            return f"has files that Spark did not write, whose column {column!r} may hold what Spark cannot"
+        column = of_another_type(leaf.form, leaf.fields, leaf.files, session)
+        if column is not None:
+            return f"has files whose column {column!r} is of another type than Spark is told to read"
+    return None
+
+
+_AS_READ: Final = {
+    "inferschema": "true",
+    "mode": "failfast",
+    "ignorecorruptfiles": "true",
+    "ignoremissingfiles": "true",
+    "datetimerebasemode": "exception",
+    "int96rebasemode": "exception",
+}
+_GUESSES: Final = ("tinyint", "smallint", "int", "float", "binary")
+"""Types that Spark never guesses of JSON: who has them has given a schema."""
+_IN_MEMORY: Final = ("LocalRelation", "OneRowRelation", "EmptyRelation", "Range", "CTERelationRef")
+_ROW_BY_ROW: Final = ("parquet", "deltaparquet", "orc", "avro", "json", "text")
+_FILE_TABLES: Final = ("parquettable", "orctable", "avrotable", "jsontable", "texttable", "csvtable", "xmltable")
+_READS: Final = (
+    *(f"{form}fileformat" for form in _ROW_BY_ROW),
+    *(f"{form}table" for form in _ROW_BY_ROW),
+    *("sparktable", "deltatablev2", "hive"),
+)
+"""The classes that read formats which keep rows apart; `sparktable` is Iceberg's."""
+
+
+def _read_by_rows(leaf: _Leaf) -> str | None:
+    for key, value in _AS_READ.items():
+        if leaf.options.get(key) == value:
+            return f"its files are read with the option {key}={value}. Read them without it, by a schema that you give"
+    if leaf.kind in _IN_MEMORY:
+        return None
+    if leaf.kind == "LogicalRDD":
+        # Python's numbers are made decimals where rows are read, and one of too many digits is an error there.
+        wide = next((name for name, kind in leaf.fields if kind.startswith("DECIMAL")), None)
+        if wide is None:
+            return None
+        return (
+            f"its rows are objects of Python, and one that does not fit into the decimals of the column {wide!r} makes "
+            "reading fail. Make it of an Arrow table"
+        )
+    if leaf.form.startswith("csv"):
+        return (
+            "its files are CSV, where one line of more than 20,480 values makes reading fail, and the first line may "
+            "say how many columns there are. Write them as Parquet"
+        )
+    if leaf.form.startswith("xml"):
+        return "its files are XML, where one row's text can hide others. Write them as Parquet"
+    if leaf.form not in _READS:
+        return (
+            f"it is read by {leaf.form or leaf.kind!r}, of which it is not known that no row makes reading fail. Write "
+            "it as Parquet"
+        )
+    if leaf.form.startswith("json") and not _surely_given(leaf.fields):
+        return (
+            "its files are JSON, and Spark may have guessed the types of the columns from all rows. Give a schema "
+            "(`spark.read.schema`) whose columns are not in the order of their names or hold an INT"
+        )
+    if leaf.form.startswith("json") and leaf.options.get("multiline", "false") != "false":
+        return "its files are read with the option multiLine, where one row's text can hide others. Read them by lines"
+    return None
+
+
+def _surely_given(fields: Sequence[tuple[str, str]]) -> bool:
+    """Whether Spark would not have guessed such columns: it sorts them by name, and guesses few types."""
+    names = [name for name, _ in fields]
+    unsorted = all(map(str.isascii, names)) and names != sorted(names)
+    return unsorted or any(kind.lower() in _GUESSES for _, kind in fields)
+
+
+@dataclass(frozen=True)
+class _Leaf:
+    """What a frame is read from. kind: the class of its node. form: that of what reads files, in small letters, or "".
+
+    fields: the columns that the files have, with their types. read: those that the frame reads. files: addresses.
+    """
+
+    kind: str
+    form: str
+    options: Mapping[str, str]
+    fields: Sequence[tuple[str, str]]
+    read: Mapping[str, str]
+    files: Sequence[str]
+
+
+def _leaves(frame: DataFrame) -> list[_Leaf]:
+    """What a frame is read from, with the columns that its plan reads of each."""
+    java: Any = frame.sparkSession._jvm
+    plan = frame._jdf.queryExecution().analyzed()
+    return [_leaf(node, wanted, java) for node, wanted in _reading(plan, None)]
+
+
+def _leaf(node: Any, wanted: Set[int] | None, java: Any) -> _Leaf:
+    kind, output = node.getClass().getSimpleName(), _sequence(node.output())
+    read = {a.name(): a.dataType().sql() for a in output if wanted is None or a.exprId().id() in wanted}
+    fields, options = [(a.name(), a.dataType().sql()) for a in output], {}
+    form, files = "", []
+    if kind == "LogicalRelation":
+        relation = node.relation()
+        form = relation.getClass().getSimpleName().lower()
+        if form == "hadoopfsrelation":
+            form, fields = relation.fileFormat().getClass().getSimpleName().lower(), _fields(relation.dataSchema())
+            options = _lowered(java.scala.jdk.javaapi.CollectionConverters.asJava(relation.options()))
+            files = list(relation.location().inputFiles())
+    elif kind == "DataSourceV2Relation":
+        table = node.table()
+        form, options = table.getClass().getSimpleName().lower(), _lowered(node.options())
+        if form in _FILE_TABLES:
+            fields = _fields(table.dataSchema())
+            files = list(table.fileIndex().inputFiles())
+    elif kind == "HiveTableRelation":
+        serde = node.tableMeta().storage().serde()
+        form = "hive" if serde.isDefined() and serde.get() in SERDES else ""
+    return _Leaf(kind, form, options, fields, read, files)
+
+
+def _reading(plan: Any, wanted: Set[int] | None) -> Iterator[tuple[Any, Set[int] | None]]:
+    """The leaves of a plan, each with the attributes that are read of it; None for all of them."""
+    for subquery in _sequence(plan.subqueries()):
+        yield from _reading(subquery, None)
+    children, kind = list(_sequence(plan.children())), plan.getClass().getSimpleName()
+    if not children:
+        yield plan, wanted
+        return
+    if kind == "Project":
+        entries = [e for e in _sequence(plan.projectList()) if wanted is None or e.exprId().id() in wanted]
+        wanted = {a.exprId().id() for e in entries for a in _sequence(e.references().toSeq())}
+    elif kind == "Filter" and wanted is not None:
+        wanted = wanted | {a.exprId().id() for a in _sequence(plan.references().toSeq())}
+    elif kind not in ("SubqueryAlias", "View"):
+        wanted = None
+    for child in children:
+        yield from _reading(child, wanted)
+
+
+def _sequence(scala: Any) -> list[Any]:
+    return [scala.apply(i) for i in range(scala.size())]
+
+
+def _fields(schema: Any) -> list[tuple[str, str]]:
+    return [(field.name(), field.dataType().sql()) for field in _sequence(schema)]
+
+
+def _lowered(options: Any) -> dict[str, str]:
+    return {str(key).lower(): str(options[key]).lower() for key in options}
