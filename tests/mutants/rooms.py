@@ -11,8 +11,17 @@ from typing import Final
 _RECORDED: Final = "tests/golden/test_recorded.py"
 _WRITTEN: Final = "tests/golden/test_written.py"
 _CHECKED: Final = "tests/golden/test_checks.py"
+_ESTIMATED: Final = "tests/golden/test_estimated.py"
 _EXAMPLES: Final = "tests/test_docstrings.py"
-_TABLES: Final = (_RECORDED, _CHECKED, _EXAMPLES, "tests/tables", "tests/test_reviewed.py", "tests/test_release.py")
+_TABLES: Final = (
+    _RECORDED,
+    _CHECKED,
+    _ESTIMATED,
+    _EXAMPLES,
+    "tests/tables",
+    "tests/test_reviewed.py",
+    "tests/test_release.py",
+)
 _WAY: Final = (
     _RECORDED,
     "tests/sql/test_bounding.py",

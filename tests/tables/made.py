@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from hubbub.tables.aggregates import FUNCTIONS
 from hubbub.tables.aggregates.base import measurements
 from hubbub.tables.columns import Declaration, Scalar
 from hubbub.tables.declare import Limits, Neighbours
-from hubbub.tables.expressions import Case, Column, Expression, IsNull, Literal, Not
+from hubbub.tables.expressions import Call, Case, Column, Expression, IsNull, Literal, Not
 from hubbub.tables.kinds import Kind
 from hubbub.tables.measure import Bounds, Measurement, MeasurementKind, Value
 from hubbub.tables.plan import Plan
@@ -71,6 +72,9 @@ def value_of(expression: Expression, row: Row) -> float | None:
             return row.get(name.partition(".")[2])
         case Case(conditions=(Not(operand=IsNull(operand=other)),), values=(x,), default=Literal(value=None)):
             return None if value_of(other, row) is None else value_of(x, row)
+        case Call(name="LN", arguments=(Case(values=(Literal(value=least),), default=column),)):
+            number = value_of(column, row)
+            return None if number is None else math.log(number if number > 0 else least)  # type: ignore[arg-type]
         case _:
             raise AssertionError(expression)
 

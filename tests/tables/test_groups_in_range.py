@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from hubbub.errors import QueryError
-from hubbub.tables.groups import _usable
+from hubbub.errors import PolicyError, QueryError
+from hubbub.tables.groups import _usable, fitted
 from hubbub.tables.kinds import Kind
 
 LEAST, MOST = -(2**63), 2**63 - 1
@@ -20,3 +20,13 @@ def test_a_group_of_64_bits_is_answered(group):
 def test_a_group_beyond_64_bits_is_refused(group):
     with pytest.raises(QueryError, match="is out of range for"):
         _usable((0, group), Kind.NUMBER)
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_number_has_room_for_what_is_computed_of_it(sign):
+    """Below 2^1000: products of two, and sums of millions, are numbers still."""
+    below = sign * (2.0**1000 - 2.0**947)
+    assert fitted(below, Kind.NUMBER, "x") == below
+    for value in (2.0**1000, 2**1000, float("inf")):
+        with pytest.raises(PolicyError, match="which are never equal to that"):
+            fitted(sign * value, Kind.NUMBER, "x")
