@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from fractions import Fraction
 from typing import Any
 
@@ -12,7 +13,7 @@ import hubbub as hb
 from hubbub.accounting import cost, rho_of_epsilon
 from hubbub.errors import ParameterError
 from hubbub.learning import LinearRegression, LogisticRegression
-from hubbub.learning.descent import Plan, descend, even_noise, parts_of
+from hubbub.learning.descent import Plan, descend, even_noise, parts_of, plan_descent
 from hubbub.learning.exact import Coded
 from hubbub.learning.features import Categories, Design
 from hubbub.mechanisms.recording import recording
@@ -27,7 +28,7 @@ def people(n: int = 800) -> dict[str, Any]:
     return {"x": x, "ill": np.where(x > 5, "yes", "no"), "pay": 10 * x}
 
 
-def moved_by_each_gradient(steps: int) -> list[float]:
+def moved_by_each_gradient(steps: int, rising: bool) -> list[float]:
     """How far the model goes by a gradient of 1 in one step and none in the others, as descent itself goes."""
     design = Design({"k": Categories(("a", "b"))})
     rows = Coded(design, [np.zeros(1, np.int64)], np.zeros(1, np.int64))
@@ -39,7 +40,7 @@ def moved_by_each_gradient(steps: int) -> list[float]:
             return np.full((1, len(label)), (1 << 20) * (next(turn) == at))
 
         walk = descend(
-            rows, residual, outputs=1, rho=Fraction(10**30), squared=1, plan=Plan(steps, 1.0, 1.0), n=1.0,
+            rows, residual, outputs=1, rho=Fraction(10**30), squared=1, plan=Plan(steps, 1.0, 1.0, rising), n=1.0,
             bits=SeededBits(1),
         )  # fmt: skip
         try:
@@ -50,34 +51,37 @@ def moved_by_each_gradient(steps: int) -> list[float]:
     return lengths
 
 
+@pytest.mark.parametrize("rising", [False, True])
 @pytest.mark.parametrize("steps", [4, 5, 9, 32])
-def test_a_step_has_a_part_as_the_root_of_how_far_its_gradient_moves_the_model(steps: int) -> None:
-    moved = np.array(moved_by_each_gradient(steps))
+def test_a_step_has_a_part_as_the_root_of_how_far_its_gradient_moves_the_model(steps: int, rising: bool) -> None:
+    moved = np.array(moved_by_each_gradient(steps, rising))
     wanted = np.sqrt(np.maximum(moved / moved.max(), 0.02))
-    parts = np.array([float(part) for part in parts_of(steps)])
-    assert parts / parts[0] == pytest.approx(wanted / wanted[0], abs=2e-3)
+    parts = np.array([float(part) for part in parts_of(steps, rising)])
+    assert parts / parts[0] == pytest.approx(wanted / wanted[0], abs=0.04)
 
 
 def test_the_parts_are_the_whole_exactly() -> None:
-    for steps in range(4, 202):
-        parts = parts_of(steps)
+    for steps, rising in itertools.product((*range(4, 60), 199, 200, 201), (False, True)):
+        parts = parts_of(steps, rising)
         assert len(parts) == steps
         assert sum(parts) == 1
         assert min(parts) > 0
+        # Few: what they cost is added up in fractions, whose denominator has the digits of all of them.
+        assert len(set(parts)) <= 16
         assert list(parts) == sorted(parts, reverse=True)
 
 
-@pytest.mark.parametrize(
-    "model", [LogisticRegression(["x"], "ill", rows=800), LinearRegression(["x"], "pay", rows=800)]
-)
-def test_each_step_has_noise_for_its_part_and_all_cost_what_was_asked(model: Any) -> None:
+@pytest.mark.parametrize("rows", [800, 4000])
+@pytest.mark.parametrize("model", [LogisticRegression(["x"], "ill"), LinearRegression(["x"], "pay")])
+def test_each_step_has_noise_for_its_part_and_all_cost_what_was_asked(model: Any, rows: int) -> None:
+    model.set_params(rows=rows)
     with recording() as records:
         loss = model.fit(people(), columns=DECLARED, epsilon=5, delta="1e-6", bits=SeededBits(3)).loss_
     each = [Fraction(r.sensitivity) / (2 * r.distribution.sigma2) for r in records]
     rho = rho_of_epsilon(5, "1e-6")
     assert rho * Fraction(999_999, 10**6) < sum(each) == cost(loss).rho <= rho
     steps = each[-model.n_iter_ :]
-    for spent, part in zip(steps, parts_of(model.n_iter_), strict=True):
+    for spent, part in zip(steps, parts_of(model.n_iter_, rows == 4000), strict=True):
         assert float(spent / sum(steps)) == pytest.approx(float(part), rel=1e-6)
 
 
@@ -87,3 +91,32 @@ def test_noise_that_only_the_last_step_cannot_draw_is_refused_before_a_charge() 
     with pytest.raises(ParameterError, match="does not fit into 64 bits"):
         even_noise(rho, steps, squared)
     assert even_noise(8 * rho, steps, squared).sigma2 > 0
+
+
+def test_of_many_rows_the_model_is_the_mean_of_all_iterates_counted_by_their_place() -> None:
+    """A gradient of 1 in the first step alone, by hand: iterates 1, 1.9, 2.71, 3.439 of weights 1/2, 3/2, 5/2, 7/2."""
+    at = np.cumsum(0.9 ** np.arange(4.0))
+    many, few = (moved_by_each_gradient(4, rising)[0] for rising in (True, False))
+    assert many / few == pytest.approx(np.average(at, weights=[1, 3, 5, 7]) / at[2:].mean(), rel=1e-3)
+
+
+def test_the_sum_of_many_steps_at_huge_noise_can_be_written() -> None:
+    """Python writes no whole number of more than 4,300 digits, and a ledger writes what was spent."""
+    with recording() as records:
+        model = LogisticRegression(["x"], "ill", rows=10**12)
+        model.fit(people(50), columns=DECLARED, epsilon=5, delta="1e-6", units=np.arange(50), rows_per_unit=10**5)
+    each = [Fraction(r.sensitivity) / (2 * r.distribution.sigma2) for r in records]
+    assert len(each) == 200
+    assert len(str(sum(each))) < 2000
+
+
+def test_where_rows_are_many_there_are_more_steps_but_never_more_than_200() -> None:
+    kappas = [1999.0, 2001.0, 12_300.0, 12_400.0, 10.0**6]
+    plans = [plan_descent(kappa, 0.5) for kappa in kappas]
+    assert [(plan.steps, plan.rising) for plan in plans] == [
+        (32, False),
+        (42, True),
+        (200, True),
+        (155, False),
+        (200, False),
+    ]

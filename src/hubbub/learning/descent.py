@@ -9,10 +9,10 @@ step sizes, the mean of iterates are post-processing. Nothing looks at a private
 the first step.
 
 **What each step is given.** The gradient of a late step hardly moves the mean iterate. Where the loss is flat, it moves
-it in proportion to v_t, the sum over the iterates after t that count of 1 + 0.9 + 0.9^2 + ... up to theirs; and rho_t
-is in proportion to the root of v_t, of at least a 50th of the largest. The sum of v_t^2 / rho_t would be least with
-rho_t as v_t; but where the loss is curved, late steps move the mean as far as early ones, and the root was better
-(`docs/concepts/learning.md`).
+it in proportion to v_t, the sum over the iterates after t of what each counts times 1 + 0.9 + 0.9^2 + ...; and rho_t
+is in proportion to the root of v_t, of at least a 50th of the largest, in 16ths: few amounts differ, so that their sum
+is a fraction of few digits. The sum of v_t^2 / rho_t would be least with rho_t as v_t; but where the loss is curved,
+late steps move the mean as far as early ones, and the root was better (`docs/concepts/learning.md`).
 
 It is done in the coordinates of `hubbub.learning.bases`, in which rows are shorter; in the fine ones where kappa,
 below, is 2000 or more.
@@ -20,7 +20,9 @@ below, is 2000 or more.
 **The rule** (measured on ten tasks: `benchmarks/learning.py`). With rows of length 1, kappa = n sqrt(2 rho) is how many
 rows stand against the noise of a single step. tau = kappa / 20, from 2 to 800, is how far descent may go; a step is lr
 = tau / 32, from 0.5 to 4, in units of 4 / n (1 / the largest curvature of the logistic loss); there are T = tau / lr of
-them, 4 at least, so 200 at most; momentum is 0.9; the model is the mean of the second half of the iterates.
+them, 4 at least, so 200 at most; momentum is 0.9; the model is the mean of the second half of the iterates. Where
+kappa is 2000 or more it is the mean of all of them, each counted by its place (the first as 1/2, the second as 3/2),
+and there are three tenths more of them, unless that were more than 200: noise averages out over more steps.
 
 **What may be expected.** Noisy gradient steps of a convex loss from 0, with the step that suits best, have a mean
 iterate whose loss per row is in expectation at most B s sqrt(d / T) / n above that of the best weights, of length B:
@@ -69,17 +71,22 @@ Descent: TypeAlias = Generator[Event, None, Floats]
 
 _MOMENTUM = 0.9
 _MANY = 2000
+_LONGER = 1.3
+_MOST_STEPS = 200
 _LEAST_MOVED = 0.02
-_GRAIN = 1000
+_GRAIN = 16
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How descent goes. steps: T. lr: the length of a step in units of 4 / n. kappa: rows against noise."""
+    """How descent goes. steps: T. lr: the length of a step in units of 4 / n. kappa: rows against noise. rising:
+    whether the model is the mean of all iterates, later ones counted more, instead of the second half.
+    """
 
     steps: int
     lr: float
     kappa: float
+    rising: bool = False
 
     @property
     def fine(self) -> bool:
@@ -92,25 +99,27 @@ def plan_descent(rows: float, rho: float) -> Plan:
 
     >>> plan = plan_descent(26_000, 0.03056)
     >>> plan.steps, plan.lr, round(plan.kappa)
-    (80, 4.0, 6428)
+    (104, 4.0, 6428)
     """
     kappa = max(1.0, rows) * math.sqrt(2 * rho)
     tau = min(max(kappa / 20, 2.0), 800.0)
     lr = min(max(tau / 32, 0.5), 4.0)
-    return Plan(max(4, round(tau / lr)), lr, kappa)
+    longer = round(_LONGER * tau / lr)
+    rising = kappa >= _MANY and longer <= _MOST_STEPS
+    return Plan(longer if rising else max(4, round(tau / lr)), lr, kappa, rising)
 
 
-def counts(t: int, steps: int) -> bool:
-    """Whether the iterate after step t is one of those whose mean is the model."""
-    return 2 * t >= steps
+def counted(t: int, steps: int, rising: bool) -> float:
+    """What the iterate after step t counts in the mean that is the model."""
+    return t + 0.5 if rising else float(2 * t >= steps)
 
 
 @cache
-def parts_of(steps: int) -> tuple[Fraction, ...]:
-    """The part of rho that each step is given: 1 in all, exactly.
+def parts_of(steps: int, rising: bool = False) -> tuple[Fraction, ...]:
+    """The part of rho that each step is given: 1 in all, exactly. rising: as `Plan.rising`.
 
     >>> [str(part) for part in parts_of(4)]
-    ['250/739', '433/1478', '687/2956', '403/2956']
+    ['16/47', '14/47', '11/47', '6/47']
     """
     moved = [0.0] * steps
     for t in range(steps):
@@ -118,14 +127,14 @@ def parts_of(steps: int) -> tuple[Fraction, ...]:
         for later in range(t, steps):
             speed = _MOMENTUM * speed + float(later == t)
             at += speed
-            moved[t] += at * counts(later, steps)
+            moved[t] += at * counted(later, steps, rising)
     roots = [round(_GRAIN * math.sqrt(max(v / max(moved), _LEAST_MOVED))) for v in moved]
     return tuple(Fraction(root, sum(roots)) for root in roots)
 
 
 def even_noise(rho: Fraction, steps: int, squared: int) -> Calibrated:
     """The noise of a step that would be given an even part of rho. Raises what `within_bits` does for any step."""
-    noise_of(rho * min(parts_of(steps)), squared)
+    noise_of(rho * min(*parts_of(steps), *parts_of(steps, True)), squared)
     return noise_of(rho / steps, squared)
 
 
@@ -185,7 +194,7 @@ def descend(
     score from which it goes. shares: of the rows in each bin, by column, as far as they were bought
     (`hubbub.learning.pace`).
     """
-    plain, parts = rows.design, parts_of(plan.steps)
+    plain, parts = rows.design, parts_of(plan.steps, plan.rising)
     rows = replace(rows, design=turned(plain, fine=plan.fine))
     design = rows.design
     length = math.sqrt(design.norm2) / ONE
@@ -194,7 +203,7 @@ def descend(
     pace = Pace.of(design, shares or {}, plan.steps)
     at, speed, mean = np.zeros((3, outputs, design.width))
     at[:, 0] = start * length
-    late = 0
+    total = 0.0
     for t, part in enumerate(parts):
         noise = noise_of(rho * part, squared)
         yield noise.event
@@ -203,6 +212,6 @@ def descend(
         gradient = np.array(noisy, np.float64).reshape(at.shape) / grid
         speed = _MOMENTUM * speed + gradient
         at = at - step * pace.factors(t, gradient, math.sqrt(noise.law.variance) / grid) * speed
-        if counts(t, plan.steps):
-            mean, late = mean + at, late + 1
-    return plain_weights(plain, mean / max(late, 1) / length, fine=plan.fine)
+        share = counted(t, plan.steps, plan.rising)
+        mean, total = mean + share * at, total + share
+    return plain_weights(plain, mean / total / length, fine=plan.fine)
