@@ -24,11 +24,14 @@ from engines.store import ACCESS, SECRET, Store, store
 from hubbub.accounting import to_json
 from hubbub.confine import landlock_version
 from hubbub.errors import PolicyError
+from hubbub.ledger.budget import Budget
 from hubbub.ledger.policy import load_policy
 from hubbub.ledger.schedule import Moment, Slot
+from hubbub.ledger.store import Ledger
 from hubbub.ledger.timetable import Scheduled
 from hubbub.service.clerk import empty_tables
 from hubbub.service.lanes import Lanes
+from hubbub.service.office import Office
 from hubbub.service.refreshes import Refreshes
 from hubbub.session.options import Options
 from hubbub.session.run import Order
@@ -207,7 +210,8 @@ def test_a_refresh_beside_the_service_is_noticed_by_its_version(tmp_path: Path) 
     assert renewed.get(timeout=30) == "p"
     refreshes.before("o")  # by the service itself: read anew before its version is there
     assert renewed.get(timeout=30) == "o"
-    look(o="2", p="2")
+    refreshes.written("2o")
+    look(o="2o", p="2")
     look(o="3", p="2")
     assert renewed.get(timeout=30) == "o"
     assert renewed.empty()
@@ -217,3 +221,31 @@ def test_a_refresh_beside_the_service_is_noticed_by_its_version(tmp_path: Path) 
     while not lines and time.monotonic() < until:
         time.sleep(0.01)
     assert lines == ["table 'p' was refreshed, and is not read anew: no column"]
+
+
+def test_rows_that_come_after_a_refresh_that_could_not_be_written_are_read_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the next refresh, beside the service, was taken for that one: old rows were read as the new version."""
+    (tmp_path / "hubbub.toml").write_text(POLICY.format(url="s3://clinic/o.parquet"))
+    lanes, renewed = Mock(), queue.Queue[str]()
+    lanes.renew.side_effect = renewed.put
+    with Ledger.in_memory({"id": Budget(1)}) as ledger, monkeypatch.context() as full:
+        first = ledger.versions.data_version("id", "o")
+        refreshes = Refreshes(load_policy(tmp_path / "hubbub.toml"), ledger, lanes, lambda line: None)
+        office = Office(Mock(), ledger, tables={"o": "id"})
+        office.read_anew, office.is_read = refreshes.before, getattr(refreshes, "written", lambda _: None)
+        full.setattr(ledger.steward, "refresh", Mock(side_effect=PolicyError("the disk is full")))
+        with pytest.raises(PolicyError, match="full"):
+            office.refresh(Mock(), table="o", reason="new rows")
+        assert renewed.get(timeout=30) == "o"
+        full.undo()
+        refreshes.look()
+        assert ledger.steward.refresh("id", "o") != first  # beside the service: of other rows
+        refreshes.look()
+        assert renewed.get(timeout=30) == "o"
+        office.refresh(Mock(), table="o", reason="new rows")
+        assert renewed.get(timeout=30) == "o"
+        refreshes.look()
+        refreshes.look()
+        assert renewed.empty()

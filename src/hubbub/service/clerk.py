@@ -141,7 +141,7 @@ class Clerk:
         self.desk.office, self.office.ask = self.office, self.desk.ask
         self.office.policy, self.office.walking = policy, partial(verify_beside, self.ledger, policy.ledger)
         self._refreshes = Refreshes(policy, self.ledger, self.lanes, log)
-        self.office.read_anew = self._refreshes.before
+        self.office.read_anew, self.office.is_read = self._refreshes.before, self._refreshes.written
         rooms = {"desk": self.desk, "office": self.office, "elsewhere": Elsewhere(self.people, provider)}
         self._gate = gate.Gate(self.people, rooms, checks=checks)
         self._daily = Daily(policy, self.ledger, log, people=self.people)

@@ -80,6 +80,7 @@ class Office:
         self.walking: Walking | None = None  # by a handle of its own
         self.policy: Policy | None = None  # what holds, to compare its file with
         self.read_anew: Callable[[str], None] = lambda _: None  # has questions read the new rows of a table
+        self.is_read: Callable[[str], None] = lambda _: None  # is told the version that was written then
 
     def needs_yes(self, epsilon: Fraction) -> bool:
         """Whether a question at so much waits for a steward."""
@@ -365,6 +366,7 @@ class Office:
             raise QueryError(f"there is no private table {table!r:.60}; there is {', '.join(sorted(self._tables))}.")
         self.read_anew(table)
         version = self._ledger.steward.refresh(self._tables[table], table, reason=reason)
+        self.is_read(version)
         return self._done(person, "refreshed", {"table": table, "version": version, "reason": reason})
 
     def _done(self, person: Person, act: str, about: dict[str, Any]) -> dict[str, Any]:

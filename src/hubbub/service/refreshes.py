@@ -27,7 +27,7 @@ class Refreshes:
     def __init__(self, policy: Policy, ledger: Ledger, lanes: Lanes, log: Callable[[str], None]) -> None:
         self._policy, self._ledger, self._lanes, self._log = policy, ledger, lanes, log
         self._known = ledger.versions.newest()
-        self._done: set[str] = set()  # what is read already as its next version says
+        self._done: set[str] = set()  # the versions whose rows were read anew before they were written
 
     def before(self, table: str) -> None:
         """Have questions read the new rows of a table, whose version is written then.
@@ -36,18 +36,22 @@ class Refreshes:
         """
         copied(self._policy, table)
         self._lanes.renew(table)
-        self._done.add(table)
+
+    def written(self, version: str) -> None:
+        """Take a version for one whose rows are read: `before` was called for it. Where it could not be written, the
+        next one is another, and its rows may be.
+        """
+        self._done.add(version)
 
     def look(self) -> None:
         """See whether a version was written beside the service."""
         newest = self._ledger.versions.newest()
         for (space, table), version in newest.items():
             known = self._known.get((space, table))
-            if known not in (None, version) and table in self._policy.tables and table not in self._done:
+            if known not in (None, version) and table in self._policy.tables and version not in self._done:
                 threading.Thread(target=self._renew, args=(table,), daemon=True).start()
-            if known != version:
-                self._done.discard(table)
         self._known = newest
+        self._done -= {*newest.values()}
 
     def _renew(self, table: str) -> None:
         try:
