@@ -228,6 +228,22 @@ def test_objects_that_are_made_decimals_where_they_are_read_are_refused(theirs: 
     assert asked(theirs.createDataFrame(whole), "SELECT COUNT(x) AS n FROM v") == 2
 
 
+@pytest.mark.parametrize("last", ["c", None])
+def test_no_null_where_none_can_be_makes_reading_fail_or_is_somebody(theirs: Any, tmp_path: Path, last: Any) -> None:
+    """Spark asks no row of a column that is said to have no NULL: a text is an error, a number 0."""
+    rows = [(1, "a"), (2, "b"), (3 if last else None, last)]
+    never = "id BIGINT NOT NULL, t STRING NOT NULL"
+    counted = "SELECT COUNT(*) AS n FROM v WHERE t <> 'z'"
+    assert asked(theirs.createDataFrame(rows, never, verifySchema=False), counted) == "PolicyError"
+    frame = theirs.createDataFrame(rows, never.replace(" NOT NULL", ""))
+    assert asked(frame, counted) == (3 if last else 2)
+    theirs.sparkContext.setCheckpointDir(str(tmp_path))
+    ones = frame.selectExpr("coalesce(id, 9) AS id", "coalesce(t, 'y') AS t")
+    for kept in (ones.checkpoint(), ones.localCheckpoint()):
+        assert not kept.schema["t"].nullable
+        assert asked(kept, counted) == 3
+
+
 def test_a_reader_of_which_nothing_is_known_needs_the_steward_s_word(theirs: Any, tmp_path: Path) -> None:
     """A database may raise where a value does not fit, and compares as it likes."""
     theirs._jvm.java.lang.System.setProperty("derby.stream.error.file", str(tmp_path / "derby.log"))

@@ -117,7 +117,8 @@ _AS_READ: Final = {
 }
 _GUESSES: Final = ("tinyint", "smallint", "int", "float", "binary")
 """Types that Spark never guesses of JSON: who has them has given a schema."""
-_IN_MEMORY: Final = ("LocalRelation", "OneRowRelation", "EmptyRelation", "Range", "CTERelationRef")
+_COMPUTED: Final = "checkpoint"
+_IN_MEMORY: Final = (_COMPUTED, "LocalRelation", "OneRowRelation", "EmptyRelation", "Range", "CTERelationRef")
 _ROW_BY_ROW: Final = ("parquet", "deltaparquet", "orc", "avro", "json", "text")
 _FILE_TABLES: Final = ("parquettable", "orctable", "avrotable", "jsontable", "texttable", "csvtable", "xmltable")
 _READS: Final = (
@@ -135,14 +136,7 @@ def _read_by_rows(leaf: _Leaf) -> str | None:
     if leaf.kind in _IN_MEMORY:
         return None
     if leaf.kind == "LogicalRDD":
-        # Python's numbers are made decimals where rows are read, and one of too many digits is an error there.
-        wide = next((name for name, kind in leaf.fields if kind.startswith("DECIMAL")), None)
-        if wide is None:
-            return None
-        return (
-            f"its rows are objects of Python, and one that does not fit into the decimals of the column {wide!r} makes "
-            "reading fail. Make it of an Arrow table"
-        )
+        return _of_objects(leaf)
     if leaf.form.startswith("csv"):
         return (
             "its files are CSV, where one line of more than 20,480 values makes reading fail, and the first line may "
@@ -165,6 +159,24 @@ def _read_by_rows(leaf: _Leaf) -> str | None:
     return None
 
 
+def _of_objects(leaf: _Leaf) -> str | None:
+    """Of rows that Python has made: what is no decimal of its column's is an error, and a NULL that cannot be is one,
+    or 0, which is somebody.
+    """
+    wide = next((name for name, kind in leaf.fields if kind.startswith("DECIMAL")), None)
+    if wide is not None:
+        return (
+            f"its rows are objects of Python, and one that does not fit into the decimals of the column {wide!r} makes "
+            "reading fail. Make it of an Arrow table"
+        )
+    if leaf.certain:
+        return (
+            f"its rows are objects of Python, and a NULL in the column {leaf.certain[0]!r}, which its schema says is "
+            "never NULL, makes reading fail. Make it by a schema whose columns may all be NULL"
+        )
+    return None
+
+
 def _surely_given(fields: Sequence[tuple[str, str]]) -> bool:
     """Whether Spark would not have guessed such columns: it sorts them by name, and guesses few types."""
     names = [name for name, _ in fields]
@@ -177,6 +189,7 @@ class _Leaf:
     """What a frame is read from. kind: the class of its node. form: that of what reads files, in small letters, or "".
 
     fields: the columns that the files have, with their types. read: those that the frame reads. files: addresses.
+    certain: the columns that are said never to be NULL.
     """
 
     kind: str
@@ -185,6 +198,7 @@ class _Leaf:
     fields: Sequence[tuple[str, str]]
     read: Mapping[str, str]
     files: Sequence[str]
+    certain: Sequence[str] = ()
 
 
 def _leaves(frame: DataFrame) -> list[_Leaf]:
@@ -212,10 +226,12 @@ def _leaf(node: Any, wanted: Set[int] | None, java: Any) -> _Leaf:
         if form in _FILE_TABLES:
             fields = _fields(table.dataSchema())
             files = list(table.fileIndex().inputFiles())
+    elif kind == "LogicalRDD" and node.rdd().isCheckpointed():
+        kind = _COMPUTED  # by Spark, which has read each value
     elif kind == "HiveTableRelation":
         serde = node.tableMeta().storage().serde()
         form = "hive" if serde.isDefined() and serde.get() in SERDES else ""
-    return _Leaf(kind, form, options, fields, read, files)
+    return _Leaf(kind, form, options, fields, read, files, [a.name() for a in output if not a.nullable()])
 
 
 def _reading(plan: Any, wanted: Set[int] | None) -> Iterator[tuple[Any, Set[int] | None]]:
