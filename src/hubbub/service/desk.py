@@ -317,9 +317,20 @@ class Desk:
         self.tick()
 
     def _plan(self, sql: str, given: Options, now: datetime | None = None, *, analyst: str | None = None) -> Planned:
-        spaces = {space: self.ledger.balance.budget(space) for space in set(self.data.spaces().values())}
-        planned: Planned = self._planned(lambda: self.data.ask(sql, given, spaces.__getitem__, now, analyst=analyst))
+        budget = self._budgets()
+        planned: Planned = self._planned(lambda: self.data.ask(sql, given, budget, now, analyst=analyst))
         return planned
+
+    def _plan_bounds(self, sql: str, given: Mapping[str, Any], now: datetime | None = None) -> AskedBounds:
+        budget = self._budgets()
+        planned: AskedBounds = self._planned(lambda: AskedBounds.of(self.data, sql, given, budget, now))
+        return planned
+
+    def _budgets(self) -> Callable[[str], Budget]:
+        """The budget of each space, as it is now. Planning may be given up at any moment: amid a look at the
+        ledger that would leave its lock taken, for everybody.
+        """
+        return {space: self.ledger.balance.budget(space) for space in set(self.data.spaces().values())}.__getitem__
 
     def _free(self, what: str) -> dict[str, Any]:
         """The check of what is exact and free."""
@@ -401,9 +412,7 @@ class Desk:
         """What was bought of a question's limits, under "bounds"."""
         ask = json.loads(one.ask)
         now = datetime.fromisoformat(ask["now"])
-        asked = self._planned(
-            lambda: AskedBounds.of(self.data, ask["sql"], given_in(ask["options"]), self._budget, now)
-        )
+        asked = self._plan_bounds(ask["sql"], given_in(ask["options"]), now)
         with brought(one.incident):
             return {"bounds": asked.shown(door, stored, charged=charged, at=ask.get("at")).to_wire()}
 
@@ -489,9 +498,6 @@ class Desk:
         """The answer time of a question: the sum of its tables', as often as they are read."""
         searches = 0 if asked.finding is None else asked.finding.due
         return (1 + searches if passes is None else passes) * sum(self._times[name] for name in asked.tables)
-
-    def _budget(self, space: str) -> Budget:
-        return self.ledger.balance.budget(space)
 
 
 def as_sent(made: Request) -> dict[str, Any]:

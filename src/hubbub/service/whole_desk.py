@@ -35,7 +35,6 @@ from hubbub.service.desk import Desk, Unknown, as_sent, capped, check_form, chec
 from hubbub.service.forms import declared_table, shown_as
 from hubbub.service.people.person import TokenLimits
 from hubbub.session.ask import foreseen, to_refine
-from hubbub.session.check_bounds import AskedBounds
 from hubbub.session.options import Options, given_in
 from hubbub.session.plan import Asked, plan_text, to_draw
 from hubbub.session.prepare import PricedStatement, amount_of
@@ -152,10 +151,10 @@ class WholeDesk(Desk):
         self.tick()
         door = self._door.of(checked_analyst(analyst), checked_purpose(purpose), token=capped(token))
         text, given = question_text(sql), given_in(options)
-        asked = self._planned(lambda: AskedBounds.of(self.data, text, given, self._budget))
+        asked = self._plan_bounds(text, given)
         plans = [plan for plans in asked.asked.plans for plan in plans]
         if at is not None:
-            amount_of(self._budget(asked.asked.space), plans, asked.options.at(an_amount(at, "at")))
+            amount_of(self.ledger.balance.budget(asked.asked.space), plans, asked.options.at(an_amount(at, "at")))
         made = asked.request(self.data)
         ask = {**made.ask(), **({} if at is None else {"at": at})}
 
