@@ -5,6 +5,7 @@ values, of every type of a frame and of a Parquet file; or the column is refused
 from __future__ import annotations
 
 import datetime as dt
+import struct
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -143,4 +144,56 @@ def test_objects_of_kinds_that_keep_them_apart_name_people(kind: str) -> None:
     frame = pd.DataFrame({"u": pd.Series(values, dtype=object)})
     desk = Desk({"t": hb.table(frame, unit="u", max_groups=1, max_rows=1, types={"u": kind})})
     assert desk.ask("SELECT COUNT(*) AS c FROM t", HUGE).rows() == [(2,)]
+    desk.engine.close()
+
+
+def _beyond(column: pa.Array, width: str, values: list[int], path: Path) -> str:
+    """A file in which a column of the numbers 44, 45, 46, 47 stores others, which its type does not hold."""
+    table = pa.table({"u": column, "n": [1, 2, 3, 4]})
+    plain: dict[str, Any] = {"use_dictionary": False, "compression": "none", "write_statistics": False}
+    pq.write_table(table, path, store_decimal_as_integer=True, **plain)
+    written, before = path.read_bytes(), struct.pack(width, 44, 45, 46, 47)
+    assert written.count(before) == 1
+    path.write_bytes(written.replace(before, struct.pack(width, *values)))
+    return str(path)
+
+
+FORTIES = [Decimal(n) for n in (44, 45, 46, 47)]
+NARROW: dict[str, tuple[pa.Array, str, list[int]]] = {
+    **{
+        str(kind): (pa.array([44, 45, 46, 47], kind), "<4i", [44, 256 + 44, 2**16 + 44, 2**24 + 44])
+        for kind in (pa.int8(), pa.uint8(), pa.int16(), pa.uint16(), pa.int32())
+    },
+    "decimal of 4": (pa.array(FORTIES, pa.decimal128(4, 0)), "<4i", [44, 2**16 + 44, 2**17 + 44, -1]),
+    "decimal of 9": (pa.array(FORTIES, pa.decimal128(9, 0)), "<4i", [44, 2**31 - 1, -(2**31), -1]),
+    "decimal of 18": (pa.array(FORTIES, pa.decimal128(18, 0)), "<4q", [44, 2**63 - 1, -(2**63), -1]),
+}
+
+
+@pytest.mark.parametrize("name", NARROW)
+def test_numbers_beyond_their_declared_width_name_as_many_units(name: str, tmp_path: Path) -> None:
+    """A writer may store 300 in a column of 8 bits; DuckDB reads 44 there, and another person is 44."""
+    column, width, values = NARROW[name]
+    path = _beyond(column, width, values, tmp_path / "t.parquet")
+    try:
+        desk = Desk({"t": hb.table(path, unit="u", max_groups=1, max_rows=1)})
+    except PolicyError as error:
+        assert "(cut where it is read)" in str(error)
+        assert name not in ("int32", "decimal of 9", "decimal of 18")
+    else:
+        assert desk.ask("SELECT COUNT(DISTINCT u) AS c FROM t", HUGE).rows() == [(len(values),)]
+        desk.engine.close()
+    desk = Desk({"t": hb.table(path, unit="n", max_groups=1, max_rows=1)})  # a value as any other
+    assert desk.ask("SELECT COUNT(u) AS c FROM t", HUGE).rows() == [(len(values),)]
+    desk.engine.close()
+
+
+def test_decimals_beyond_38_digits_name_nobody(tmp_path: Path) -> None:
+    """DuckDB reads doubles there: three people were one."""
+    large = [Decimal(10**35), Decimal(10**35 + 1), Decimal(10**35 + 2)]
+    pq.write_table(pa.table({"u": pa.array(large, pa.decimal256(40, 2)), "n": [1, 2, 3]}), tmp_path / "t.parquet")
+    with pytest.raises(PolicyError, match="cut where it is read"):
+        Desk({"t": hb.table(str(tmp_path / "t.parquet"), unit="u", max_groups=1, max_rows=1)})
+    desk = Desk({"t": hb.table(str(tmp_path / "t.parquet"), unit="n", max_groups=1, max_rows=1)})
+    assert desk.ask("SELECT COUNT(u) AS c FROM t", HUGE).rows() == [(3,)]
     desk.engine.close()

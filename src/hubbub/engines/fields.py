@@ -30,7 +30,7 @@ _TIMESTAMPS = {"TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"}
 _UNITS = {"UBIGINT", "HUGEINT", "UHUGEINT", "DECIMAL", "BOOLEAN", "DATE", "TIME", "BLOB", "TIMESTAMP WITH TIME ZONE"}
 
 
-CUT = "(96 bits)"
+CUT = "(cut where it is read)"
 """Stands behind a physical type whose values are told apart as they are stored, and no longer as they are read."""
 
 
@@ -128,9 +128,10 @@ class Fields:
             return name, text if base == "UUID" else self.dialect.unit_text(text)
         if declared is Kind.NUMBER and base not in ("DOUBLE", "FLOAT"):
             raise self._units_in_one(name, "is declared as a number; large whole numbers", "integer", "text")
-        if base in ("DOUBLE", "FLOAT"):
+        as_stored = not self.physical[name].endswith(CUT)  # else two people could be one
+        if base in ("DOUBLE", "FLOAT") and as_stored:
             return name, self.dialect.unit_double(sql)
-        if base in _INTEGERS | _TIMESTAMPS | _UNITS | {"NULL"} and not self.physical[name].endswith(CUT):
+        if base in _INTEGERS | _TIMESTAMPS | _UNITS | {"NULL"} and as_stored:
             return name, self.dialect.unit(sql, base)
         raise PolicyError(
             f"table {self.name!r}: the unit column {name!r} is of type {self.physical[name]}; a unit is named by "

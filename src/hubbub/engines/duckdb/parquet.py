@@ -23,6 +23,7 @@ two readers agree on where the digits are too many: such a column is refused.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -31,10 +32,10 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from hubbub.engines.duckdb.dialect import quote
+from hubbub.engines.duckdb.dialect import DUCKDB, quote
 from hubbub.engines.duckdb.parquet_footer import Leaf, Part, parts_of
 from hubbub.engines.duckdb.utf8 import as_utf8
-from hubbub.engines.fields import CUT
+from hubbub.engines.fields import CUT, usable
 from hubbub.errors import PolicyError
 from hubbub.late import late
 
@@ -133,24 +134,21 @@ def parquet_columns(name: str, path: str, described: Mapping[str, str]) -> tuple
             problem = f"a column is called {_ROW}, which is what the engine calls the number of a row; rename it"
     if problem:
         raise PolicyError(f"table {name!r}: {path!r} cannot be used: {problem}.")
-    paths = [leaf.path for leaf in leaves]
+    at, times = {leaf.path: leaf for leaf in leaves}, Counter(leaf.path for leaf in leaves)
     physical, fallible = dict(described), dict[str, str]()
     for column, kind in described.items():
-        base = kind.split("(")[0]
-        if base not in ("DECIMAL", *_WITH_UNIT, "VARCHAR") or kind.endswith("]"):
+        base, leaf = kind.split("(")[0], at[column] if times[column] == 1 else None
+        may_fail = base in ("DECIMAL", *_WITH_UNIT, "VARCHAR") and not kind.endswith("]")
+        if leaf is None or kind.endswith("]"):
+            physical[column] = f"nested {kind}" if may_fail else kind
             continue
-        leaf = leaves[paths.index(column)] if paths.count(column) == 1 else None
-        if leaf is None:
-            physical[column] = f"nested {kind}"
-        elif base == "DECIMAL":
-            if not _exactly_wide(leaf):
-                physical[column] = f"{leaf.physical_type} {kind}"
+        if (base == "DECIMAL" and not _exactly_wide(leaf)) or (leaf.physical_type == "INT96" and INT96_FAILS):
+            physical[column] = f"{leaf.physical_type} {kind}"
+        elif not _told_apart(leaf, kind) and usable(kind, DUCKDB):
+            physical[column] = f"{kind}{CUT}"
         elif base == "VARCHAR":
             fallible[column] = "text"
-        elif leaf.physical_type == "INT96":
-            # DuckDB cuts the nanoseconds off: a moment as any other, and no name of a unit.
-            physical[column] = f"INT96 {kind}" if INT96_FAILS else f"{kind}{CUT}"
-        elif (unit := _unit(leaf)) is not None:
+        elif may_fail and (unit := _unit(leaf)) is not None:
             fallible[column] = f"{_WITH_UNIT[base]} {unit}"
     return physical, fallible
 
@@ -182,6 +180,30 @@ def _exactly_wide(leaf: Any) -> bool:
     if leaf.physical_type in ("INT32", "INT64"):
         return True
     return bool(leaf.physical_type == "FIXED_LEN_BYTE_ARRAY" and leaf.length <= width)
+
+
+_MOMENTS = ("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS", "TIMESTAMP WITH TIME ZONE")
+_AS_STORED: Mapping[str, tuple[str, ...]] = {
+    "BOOLEAN": ("BOOLEAN",),
+    "INT32": ("INTEGER", "UINTEGER", "DATE", "TIME"),
+    "INT64": ("BIGINT", "UBIGINT", "TIME", *_MOMENTS),
+    "FLOAT": ("FLOAT",),
+    "DOUBLE": ("DOUBLE",),
+    "BYTE_ARRAY": ("VARCHAR", "BLOB"),
+    "FIXED_LEN_BYTE_ARRAY": ("VARCHAR", "BLOB", "UUID", "DECIMAL", "FLOAT"),
+}
+"""By how a value is stored, the types of DuckDB in which no two are one. What is not listed is cut: moments of 96 bits
+to microseconds, decimals of more than 38 digits to doubles, numbers of 32 bits that are declared as of 8 or 16
+(or, decimals, of four digits) to these.
+"""
+
+
+def _told_apart(leaf: Any, kind: str) -> bool:
+    """Whether any two values that a file may store, whatever it says of them, are two in DuckDB's type."""
+    base, _, digits = kind.partition("(")
+    if base == "DECIMAL" and leaf.physical_type in ("INT32", "INT64"):
+        return int(digits.split(",")[0]) > (4 if leaf.physical_type == "INT32" else 9)
+    return base == "NULL" or base in _AS_STORED.get(leaf.physical_type, ())
 
 
 def _stored(column: Any) -> Any:
