@@ -54,6 +54,7 @@ _NOISE: Final = (
     "tests/mechanisms/test_privacy.py",
     "tests/mechanisms/test_shape.py",
     "tests/mechanisms/test_hostile.py",
+    "tests/mechanisms/test_groups_charged.py",
     "tests/mechanisms/test_sampling.py",
     _EXAMPLES,
     _CHECKED,
