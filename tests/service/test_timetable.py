@@ -201,6 +201,19 @@ def test_who_joins_at_a_shorter_answer_time_is_told_when_there_is_an_answer(ledg
     assert two.slot.due == one.slot.due > two.slot.ends
 
 
+def test_one_late_look_writes_starts_and_releases_in_the_order_of_their_times(ledger, clock):
+    lanes = Queue(lanes=2, tick=QUEUE.tick)
+    long, short = submit(ledger, "a", queue=lanes), submit(ledger, "b", queue=lanes, length=SECOND)
+    assert long.slot.due > short.slot.due
+    for one in ledger.timetable.tick():
+        ledger.timetable.stage(one.id, "{}")
+    clock.seconds = 60
+    ledger.timetable.tick()
+    with ledger._handle.reading() as connection:
+        told = connection.execute("SELECT charge FROM step WHERE state = 'stored' ORDER BY serial").fetchall()
+    assert [serial for (serial,) in told] == [short.serial, long.serial]
+
+
 def test_the_joiner_s_limit_pays_for_the_answer_that_he_gets(ledger, clock):
     """Not for the worse one that he asked for: a limit would be no limit."""
     ledger.steward.grant(SPACE, "analyst:bob", Fraction(1, 2), author="steward")
