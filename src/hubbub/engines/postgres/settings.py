@@ -83,6 +83,8 @@ REQUIRED: Final[dict[str, tuple[str, ...]]] = {
     "transaction_read_only": ("on",),
     "zero_damaged_pages": ("off",),
     "ignore_checksum_failure": ("off",),
+    # As a limit of time would, it makes one person's many rows an error; who may lift it is a superuser alone.
+    "temp_file_limit": ("-1",),
 }
 """What the server has to say after that."""
 
@@ -103,7 +105,7 @@ FREE: Final[dict[str, str]] = {
         "min_parallel_table_scan_size parallel_leader_participation parallel_setup_cost parallel_tuple_cost "
         "plan_cache_mode random_page_cost recursive_worktable_factor seq_page_cost synchronize_seqscans temp_buffers "
         "work_mem debug_discard_caches jit_debugging_support jit_dump_bitcode jit_profiling_support "
-        "ignore_system_indexes vacuum_buffer_usage_limit deadlock_timeout temp_file_limit max_stack_depth".split(),
+        "ignore_system_indexes vacuum_buffer_usage_limit deadlock_timeout max_stack_depth".split(),
         "how a question is planned and how much memory it has; a limit of depth is met in PREPARE, before the charge",
     ),
     **dict.fromkeys(
