@@ -204,6 +204,7 @@ def test_a_type_that_is_narrower_than_the_file_s_is_refused(
     frame = theirs.read.schema(f"u {told}, n BIGINT").format(form).load(folder)
     answer = asked(frame, "SELECT COUNT(DISTINCT u) AS n FROM v", unit="u")
     assert answer == (2 if fine else "PolicyError")
+    assert asked(frame.drop("u"), "SELECT COUNT(DISTINCT n) AS n FROM v", unit="n") == 2
 
 
 def test_a_line_of_many_values_and_a_row_that_is_left_open_decide_nothing(theirs: Any, tmp_path: Path) -> None:

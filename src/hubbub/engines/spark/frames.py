@@ -101,7 +101,8 @@ def stored_otherwise(frame: DataFrame, session: SparkSession) -> str | None:
         column = too_wide(leaf.form, leaf.read, leaf.files, session)
         if column is not None:
             return f"has files that Spark did not write, whose column {column!r} may hold what Spark cannot"
-        column = of_another_type(leaf.form, leaf.fields, leaf.files, session)
+        read = [(name, kind) for name, kind in leaf.fields if name in leaf.read]
+        column = of_another_type(leaf.form, read, leaf.files, session)
         if column is not None:
             return f"has files whose column {column!r} is of another type than Spark is told to read"
     return None
