@@ -12,6 +12,7 @@ import hubbub as hb
 from answers import Desk
 from hubbub.errors import QueryError
 from hubbub.remedies import Rewrite
+from people import HUGE
 
 ROWS = pa.table({"id": [1, 1, 2, 3], "g": ["a", "b", "a", "a"], "n": [1, 2, None, 7]})
 COLUMNS: dict[str, Any] = {"id": hb.between(0, 9), "n": hb.between(0, 9), "g": hb.one_of("a", "b")}
@@ -196,3 +197,55 @@ def test_a_collation_in_a_cast_is_not_left_out(cast: str) -> None:
     desk = Desk({"t": hb.table(rows, unit="id", max_total=1)})
     with pytest.raises(QueryError, match="to TEXT COLLATE NOCASE is not supported"):
         desk.statement(f"SELECT COUNT(*) FROM t WHERE {cast} = 'AB'")
+
+
+@pytest.mark.parametrize(
+    "inner",
+    [
+        "SELECT 1 FROM t AS w WHERE w.id = t.id USING SAMPLE 10%",
+        "SELECT UNNEST([]) FROM t AS w WHERE w.id = t.id",
+        "SELECT DISTINCT ON (n) 1 FROM t AS w WHERE w.id = t.id",
+    ],
+)
+@pytest.mark.parametrize("also", ["", " OR g = 'b'"])
+def test_what_exists_looks_at_has_no_clause_that_is_dropped(desk: Desk, inner: str, also: str) -> None:
+    with pytest.raises(QueryError, match=r"SAMPLE|UNNEST|DISTINCT ON"):
+        desk.statement(f"SELECT COUNT(*) AS c FROM t WHERE EXISTS ({inner}){also}")
+
+
+@pytest.mark.parametrize("of", ["SELECT COUNT(*)", "SELECT MAX(n)", "SELECT 1 + MAX(n)"])
+@pytest.mark.parametrize("having", ["", " HAVING COUNT(*) > 1"])
+def test_one_row_of_totals_is_there_for_nobody_too_and_is_refused(desk: Desk, of: str, having: str) -> None:
+    """In SQL an aggregate of no rows is a row: EXISTS is true of it."""
+    asked = f"SELECT COUNT(*) AS c FROM t WHERE EXISTS ({of} FROM t AS w WHERE w.id = t.id{having}) OR g = 'b'"
+    with pytest.raises(QueryError, match="without aggregates, HAVING or UNNEST"):
+        desk.statement(asked)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "COUNT(*)",
+        "1 - COUNT(*)",
+        "COUNT(n) + COUNT(DISTINCT n)",
+        "CASE WHEN COUNT(*) > 0 THEN 1 ELSE 2 END",
+        "COALESCE(MAX(n), 1)",
+        "MAX(n) + COUNT(*)",
+        "COUNT(*) FILTER (WHERE n > 1) - 1",
+    ],
+)
+def test_aggregates_of_an_owner_without_rows_are_those_of_no_rows(desk: Desk, value: str) -> None:
+    with duckdb.connect() as con:
+        con.register("t", ROWS)
+        for number in ("-1", "0", "1", "2", "7"):
+            of_owner = f"SELECT {value} FROM t AS w WHERE w.id = t.id AND w.g = 'b'"
+            asked = f"SELECT COUNT(*) AS c FROM t WHERE ({of_owner}) = {number}"
+            assert desk.ask(asked, HUGE).rows() == con.execute(asked).fetchall()
+
+
+def test_having_over_one_owners_rows_is_refused(desk: Desk) -> None:
+    """Of a total that HAVING leaves out SQL makes NULL, a count of none 0."""
+    inner = "SELECT COUNT(*) FROM t AS w WHERE w.id = t.id HAVING COUNT(*) > 1"
+    with pytest.raises(QueryError, match="HAVING is not supported in a sub-query") as refused:
+        desk.statement(f"SELECT COUNT(*) AS c FROM t WHERE ({inner}) = 0")
+    assert refused.value.remedies

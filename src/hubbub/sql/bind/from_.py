@@ -9,21 +9,25 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
 from sqlglot import exp
 
 from hubbub.errors import QueryError
 from hubbub.remedies import Rewrite
+from hubbub.sql.bind.clauses import check_clauses
 from hubbub.sql.bind.context import Cte, PrivateRelation, PublicQuery, Reader, same_units
 from hubbub.sql.bind.expression import ExpressionReader
 from hubbub.sql.bind.joins import all_of, items_of, joined, merge, owner_equality, split_at_and
 from hubbub.sql.bind.scope import Scope, Source
 from hubbub.sql.text.repairs import only_term
-from hubbub.tables.expressions import Call, Column, Compare, Expression, IsNull, Literal, Logic, Not
+from hubbub.tables.expressions import Call, Column, Compare, Expression, IsNull, Literal, Logic, Not, rebuild
 from hubbub.tables.kinds import Kind
 from hubbub.tables.relations import (
     Filter,
+    Inner,
     Join,
+    PerUnit,
     PublicRelation,
     Relation,
     single,
@@ -106,6 +110,14 @@ class Rows:
     def _of_owner(self, query: exp.Select, node: exp.Expr) -> Expression:
         """(SELECT AVG(x) FROM t WHERE t.id = outer.id): an aggregate of the same owner's rows."""
         inner, owner = _without_owner(self, query)
+        if query.args.get("having") is not None:
+            raise self.reader.refuse(
+                "HAVING is not supported in a sub-query of the same owner's rows; write CASE WHEN COUNT(*) > 2 THEN "
+                "MAX(x) END.",
+                query.args["having"],
+                word="HAVING",
+                remedy=Rewrite("CASE WHEN COUNT(*) > 2 THEN MAX(x) END"),
+            )
         relation = self.reader.resolve(_per_owner(self.reader, inner, owner, node), self.ctes)
         if not isinstance(relation, PrivateRelation) or len(relation.columns) != 1 or not single(relation.relation):
             raise self.reader.refuse(
@@ -116,9 +128,7 @@ class Rows:
             )
         same_units(self.reader, self.relation, relation.relation, node)
         self.relation = Join(self.relation, relation.relation, "left", None, by_unit=True)
-        value = next(iter(relation.columns.values()))
-        counts = any(isinstance(e, exp.Count) for e in query.expressions)
-        return Call("COALESCE", (value, Literal(0))) if counts else value
+        return _of_no_rows(next(iter(relation.columns.values())), relation.relation)
 
     def _count_of(self, query: exp.Expr, node: exp.Expr) -> Expression:
         """How many rows of a correlated sub-query the row's owner has."""
@@ -129,6 +139,7 @@ class Rows:
                 node,
                 remedy=Rewrite("WHERE t.id = this.id"),
             )
+        _of_plain_rows(self.reader, query)
         inner, owner = _without_owner(self, query)
         inner.set("expressions", [exp.alias_(exp.Count(this=exp.Star(), big_int=True), "n")])
         relation = self.reader.resolve(_per_owner(self.reader, inner, owner, node), self.ctes)
@@ -266,6 +277,41 @@ def _counted(tree: exp.Query, *, unknown: bool = False) -> exp.Select:
     return exp.select(*items).from_(exp.Subquery(this=tree, alias=alias))
 
 
+_COUNTS: Final = ("COUNT_ROWS", "COUNT", "COUNT_DISTINCT")
+
+
+def _of_no_rows(value: Expression, grouped: Relation) -> Expression:
+    """An expression of aggregates of one owner's rows, as it is for an owner without any: a count is 0 there."""
+    counts = frozenset(name for name, one in _aggregates_of(grouped) if one.function in _COUNTS)
+
+    def counted(node: Expression) -> Expression:
+        if isinstance(node, Column):
+            return Call("COALESCE", (node, Literal(0))) if node.name in counts else node
+        return rebuild(node, counted)
+
+    return counted(value)
+
+
+def _aggregates_of(relation: Relation) -> tuple[tuple[str, Inner], ...]:
+    return relation.aggregates if isinstance(relation, PerUnit) else ()
+
+
+def _of_plain_rows(reader: Reader, query: exp.Select) -> None:
+    """Raises QueryError where whether a sub-query has rows is not told by its FROM and WHERE alone."""
+    check_clauses(reader, query)
+    made = next((part for item in query.expressions for part in item.find_all(exp.Unnest, exp.Explode)), None)
+    having, alone = query.args.get("having"), query.args.get("group") is None
+    total = alone and any(list(item.find_all(exp.AggFunc)) for item in query.expressions)
+    if made is not None or having is not None or total:
+        way = Rewrite("EXISTS (SELECT 1 FROM t WHERE t.id = this.id)")
+        raise reader.refuse(
+            "EXISTS and IN look at rows as they stand in FROM and WHERE, without aggregates, HAVING or UNNEST: "
+            f"{way.example}. How many there are tells (SELECT COUNT(*) FROM t WHERE t.id = this.id).",
+            made or having or query,
+            remedy=way,
+        )
+
+
 def _both(inner: Scope, around: Scope) -> Callable[[exp.Column], Expression]:
     def column(node: exp.Column) -> Expression:
         return inner.column(node) if inner.knows(node) else around.column(node)
@@ -293,6 +339,7 @@ def _correlated_rows(rows: Rows, query: exp.Select) -> tuple[Rows, list[exp.Expr
     own = read_from(rows.reader, query, rows.ctes, where=False)
     if own is None:
         return None
+    _of_plain_rows(rows.reader, query)
     pending: list[exp.Expr] = []
     for condition in conjuncts(query):
         outside = [c for c in condition.find_all(exp.Column) if not own.scope.knows(c)]
@@ -375,7 +422,8 @@ def _without_owner(rows: Rows, query: exp.Select) -> tuple[exp.Select, exp.Colum
 
 
 def _per_owner(reader: Reader, query: exp.Select, owner: exp.Column, node: exp.Expr) -> exp.Select:
-    """A sub-query's aggregate, grouped by its unit column."""
+    """A sub-query's aggregate, grouped by its unit column. It has one row, so that DISTINCT changes nothing."""
+    check_clauses(reader, query)
     if query.args.get("group") is not None:
         raise reader.refuse(
             "a scalar sub-query has no GROUP BY, but WHERE t.id = this.id.",
@@ -383,6 +431,7 @@ def _per_owner(reader: Reader, query: exp.Select, owner: exp.Column, node: exp.E
             remedy=Rewrite("WHERE t.id = this.id"),
         )
     grouped = query.copy()
+    grouped.set("distinct", None)
     grouped.set("group", exp.Group(expressions=[owner.copy()]))
     return grouped
 

@@ -6,6 +6,7 @@ from sqlglot import exp
 
 from hubbub.remedies import Rewrite
 from hubbub.sql.bind.aggregate import private
+from hubbub.sql.bind.clauses import check_clauses
 from hubbub.sql.bind.context import Cte, PrivateRelation, PublicQuery, Reader, same_units
 from hubbub.sql.bind.entropy import entropy
 from hubbub.sql.bind.from_ import read_from
@@ -16,8 +17,6 @@ from hubbub.sql.bind.per_unit import grouped_by_unit
 from hubbub.sql.bind.projection import projection
 from hubbub.sql.bind.undeclared_top import top_of_undeclared
 from hubbub.sql.bind.window import column_kind
-from hubbub.sql.text.arguments import unread
-from hubbub.sql.text.hints import clause_refused
 from hubbub.tables.expressions import Column, common_kind, comparable
 from hubbub.tables.relations import (
     Combine,
@@ -25,27 +24,6 @@ from hubbub.tables.relations import (
 )
 
 __all__ = ["select", "set_operation"]
-
-_REFUSED = {
-    "laterals": "LATERAL",
-    "sample": "SAMPLE",
-    "into": "INTO",
-    "hint": "a hint",
-    "pivots": "PIVOT",
-    "match": "MATCH_RECOGNIZE",
-    "connect": "CONNECT BY",
-    "prewhere": "PREWHERE",
-    "distribute": "DISTRIBUTE BY",
-    "sort": "SORT BY",
-    "cluster": "CLUSTER BY",
-    "locks": "FOR UPDATE",
-    "kind": "SELECT AS",
-    "settings": "SETTINGS",
-    "format": "FORMAT",
-    "options": "OPTION",
-}
-_READ = {"expressions", "from_", "joins", "where", "group", "having", "order", "limit", "offset", "with_", "distinct"}
-_READ |= {"qualify", "windows"}
 
 
 def select(reader: Reader, node: exp.Select, ctes: dict[str, Cte]) -> PrivateRelation | PublicQuery:
@@ -59,7 +37,7 @@ def select(reader: Reader, node: exp.Select, ctes: dict[str, Cte]) -> PrivateRel
         return PublicQuery(outer_tree(reader, of_counts, ctes))
     if rows is None:
         return PublicQuery(outer_tree(reader, node, ctes))
-    _check_clauses(reader, node)
+    check_clauses(reader, node)
     if _aggregates(node):
         per_unit = grouped_by_unit(rows, node)
         return per_unit or top_of_undeclared(rows, node) or private(rows, node)
@@ -68,41 +46,6 @@ def select(reader: Reader, node: exp.Select, ctes: dict[str, Cte]) -> PrivateRel
             "a public table LEFT JOIN people's rows is for GROUP BY on its columns.", node, remedy=Rewrite("GROUP BY")
         )
     return projection(rows, node)
-
-
-def _check_clauses(reader: Reader, node: exp.Select) -> None:
-    for name, value in node.args.items():
-        if not value or name in _READ:
-            continue
-        word = _REFUSED.get(name, name.strip("_").upper())
-        place = value[0] if isinstance(value, list) else value
-        says, ways = clause_refused(word)
-        raise reader.refuse(
-            says,
-            place if isinstance(place, exp.Expr) else None,
-            word=word if word.isupper() else None,
-            remedy=ways,
-        )
-    distinct = node.args.get("distinct")
-    if distinct is not None and distinct.args.get("on"):
-        raise reader.refuse(
-            "DISTINCT ON is not supported; use a window: ROW_NUMBER() OVER (PARTITION BY id ORDER BY x).",
-            distinct,
-            remedy=Rewrite("ROW_NUMBER() OVER (PARTITION BY id ORDER BY x)"),
-        )
-    for name in ("group", "order", "limit", "offset"):
-        clause = node.args.get(name)
-        if isinstance(clause, exp.Fetch):
-            raise reader.refuse(
-                "FETCH takes a number of rows: FETCH FIRST 3 ROWS ONLY; or write LIMIT 3.",
-                clause,
-                remedy=Rewrite("FETCH FIRST 3 ROWS ONLY"),
-            )
-        if clause is not None:
-            for part in (clause, *(clause.expressions if isinstance(clause, exp.Order) else ())):
-                modifier = unread(part)
-                if modifier is not None:
-                    raise reader.refuse(f"{modifier} is not supported here.", part)
 
 
 def _aggregates(node: exp.Select) -> bool:
