@@ -99,6 +99,17 @@ def test_a_result_counts_only_while_its_window_is_open_and_once(ledger, clock):
     assert ledger.record.release(two.id) is None
 
 
+def test_what_an_engine_said_is_kept_of_a_failure_alone(ledger):
+    two = Queue(lanes=2, tick=QUEUE.tick)
+    answered, failed = submit(ledger, "a", queue=two), submit(ledger, "b", queue=two)
+    ledger.timetable.tick()
+    assert ledger.timetable.stage(answered.id, "{}", words="a warning")
+    assert ledger.timetable.stage(failed.id, None, words="division by zero")
+    assert ledger.record.incident_words(failed.incident) == "division by zero"
+    with pytest.raises(PolicyError):
+        ledger.record.incident_words(answered.incident)
+
+
 @pytest.mark.parametrize("world", ["answer", "failure", "nothing"])
 def test_the_chain_grows_at_the_same_times_by_the_same_number_of_links(ledger, clock, world):
     heights = []
