@@ -190,10 +190,12 @@ def test_no_setting_and_no_function_of_a_session_decides_an_answer(theirs: Any) 
 def test_our_session_has_our_settings_and_else_the_defaults(theirs: Any) -> None:
     """Those that it takes over change no answer; one that a cluster was started with is put back, too."""
     theirs.conf.set("spark.sql.shuffle.partitions", "3")
+    theirs.conf.set("spark.sql.broadcastTimeout", "3")  # one person's many rows would be an error
     ours = own_session(theirs)
     found = settings_of(ours)
     assert {key: found[key] for key in SETTINGS} == SETTINGS
     assert found["spark.sql.shuffle.partitions"] == "3"
+    assert found["spark.sql.broadcastTimeout"] == "-1"
     static = {"spark.sql.warehouse.dir", "spark.sql.artifact.isolation.enabled", "spark.sql.catalogImplementation"}
     assert found.keys() <= {*SETTINGS, *static, "spark.sql.shuffle.partitions"}
 

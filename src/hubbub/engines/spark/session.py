@@ -67,6 +67,8 @@ SETTINGS: Final[Mapping[str, str]] = {
     "spark.sql.readSideCharPadding": "true",
     "spark.sql.files.ignoreCorruptFiles": "false",
     "spark.sql.files.ignoreMissingFiles": "false",
+    # A limit of time would make one person's many rows an error.
+    "spark.sql.broadcastTimeout": "-1",
 }
 
 KEPT: Final = (
@@ -76,7 +78,6 @@ KEPT: Final = (
     "spark.sql.adaptive.",
     "spark.sql.shuffle.partitions",
     "spark.sql.autoBroadcastJoinThreshold",
-    "spark.sql.broadcastTimeout",
     "spark.sql.files.maxPartitionBytes",
     "spark.sql.files.maxPartitionNum",
     "spark.sql.files.minPartitionNum",
