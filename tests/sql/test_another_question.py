@@ -249,3 +249,16 @@ def test_having_over_one_owners_rows_is_refused(desk: Desk) -> None:
     with pytest.raises(QueryError, match="HAVING is not supported in a sub-query") as refused:
         desk.statement(f"SELECT COUNT(*) AS c FROM t WHERE ({inner}) = 0")
     assert refused.value.remedies
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "SELECT COUNT(*) AS c FROM (SELECT ROW_NUMBER(1) OVER (PARTITION BY id) AS k FROM t) WHERE k = 1",
+        "SELECT COUNT(*) AS c FROM (SELECT ROW_NUMBER(n) OVER (PARTITION BY id ORDER BY n) AS k FROM t) WHERE k = 1",
+        "WITH q USING KEY (n) AS (SELECT id, n FROM t) SELECT COUNT(*) AS c FROM q",
+    ],
+)
+def test_what_means_nothing_to_duckdb_is_refused(desk: Desk, asked: str) -> None:
+    with pytest.raises(QueryError, match=r"THIS is not supported|without USING KEY"):
+        desk.statement(asked)

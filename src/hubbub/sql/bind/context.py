@@ -145,8 +145,9 @@ class Reader:
         for cte in clause.expressions:
             before = names.get(cte.alias.lower())
             again = before is not None and before is not ctes.get(cte.alias.lower())
-            if again or not isinstance(cte.this, exp.Query):
-                what = f"names two queries {cte.alias!r}; rename one" if again else "takes queries"
+            keyed = bool(cte.args.get("key_expressions"))
+            if again or keyed or not isinstance(cte.this, exp.Query):
+                what = f"names two queries {cte.alias!r}; rename one" if again else "takes queries, without USING KEY"
                 raise self.refuse(f"WITH {what}.", cte)
             names[cte.alias.lower()] = Cte(cte.args["alias"], cte.this, dict(names))
         return names

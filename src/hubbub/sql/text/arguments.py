@@ -32,6 +32,7 @@ _READ: Final[dict[type[exp.Expr], frozenset[str]]] = {
         (exp.ConvertTimezone, "source_tz target_tz timestamp"),
         (exp.If, "this true false"),
         (exp.Count, "this big_int"),
+        (exp.RowNumber, ""),
         (exp.Lag, "this offset default"),
         (exp.Lead, "this offset default"),
         (exp.Distinct, "expressions"),
