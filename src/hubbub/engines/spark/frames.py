@@ -161,8 +161,8 @@ def _read_by_rows(leaf: _Leaf) -> str | None:
 
 
 def _of_objects(leaf: _Leaf) -> str | None:
-    """Of rows that Python has made: what is no decimal of its column's is an error, and a NULL that cannot be is one,
-    or 0, which is somebody.
+    """Of rows that Python has made: a number beyond its column's decimals is an error; so is a NULL that cannot be, or
+    it is 0, which is somebody.
     """
     wide = next((name for name, kind in leaf.fields if kind.startswith("DECIMAL")), None)
     if wide is not None:
