@@ -21,6 +21,7 @@ from answers import Desk
 from engines.footer import changed, chunks, numbers
 from engines.parquet_columns import BAD
 from hubbub.engines.duckdb.engine import DuckDBEngine
+from hubbub.engines.duckdb.parquet_footer import Leaf, parts_of
 from hubbub.engines.duckdb.relations import LEFT_OUT
 from hubbub.errors import PolicyError
 from people import HUGE
@@ -201,3 +202,49 @@ def test_a_text_of_a_type_of_its_own_and_a_file_without_rows_end_no_process(tmp_
     assert readings is not None
     assert readings[0] == readings[1] != "fails"
     assert len(readings[0]) == rows
+
+
+def _more(path: Path, *fields: bytes) -> None:
+    """Write the file anew with more fields at the end of its footer."""
+    whole = path.read_bytes()
+    at = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
+    footer = whole[at:-9] + b"".join(fields) + b"\0"
+    path.write_bytes(whole[:at] + footer + len(footer).to_bytes(4, "little") + b"PAR1")
+
+
+ROWS_AGAIN, LONG_NUMBER, MANY = b"\x06\x06\x0e", b"\x06\x86\x80\x08\x0e", b"\xff\xff\xff\xff\x7f"
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        pytest.param(ROWS_AGAIN, id="the number of rows twice"),
+        pytest.param(LONG_NUMBER, id="field 65539, whose lowest 16 bits are 3"),
+        pytest.param(b"\x06\x05\x00", id="a field below 0"),
+        pytest.param(b"\x19\xf9" + b"\x80" * 10 + b"\x00", id="a count of more than 64 bits"),
+        pytest.param(b"\x19\xf1" + MANY, id="34 billion truths in no byte"),
+        pytest.param(b"\x19\xf7" + MANY, id="34 billion doubles in no byte"),
+        pytest.param(b"\x18" + MANY, id="a text of 34 billion bytes"),
+    ],
+)
+def test_a_footer_of_which_readers_may_read_another_is_refused_at_once(tmp_path: Path, fields: bytes) -> None:
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"a": [1, 2, 3]}), path, store_schema=False)
+    assert [part.rows for part in parts_of(str(path), [Leaf(1, 0)])] == [3]
+    _more(path, fields)
+    with pytest.raises(ValueError, match="no footer"):
+        parts_of(str(path), [Leaf(1, 0)])
+
+
+def test_a_number_of_another_type_than_its_fields_is_refused(tmp_path: Path) -> None:
+    """Readers pass it over, so what it says is not what they know."""
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"a": [1, 2, 3]}), path)
+
+    def narrower(footer: Any) -> None:
+        for _, column in chunks(footer):
+            column[12][1][3] = (5, 3)
+
+    changed(path, narrower)
+    with pytest.raises(ValueError, match="no footer"):
+        parts_of(str(path), [Leaf(1, 0)])

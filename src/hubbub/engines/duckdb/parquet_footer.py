@@ -26,7 +26,8 @@ many of them are NULL, and how often each level is there."""
 
 _YES, _NO, _BYTE, _DOUBLE, _BYTES, _LIST, _SET, _STRUCT, _UUID = 1, 2, 3, 7, 8, 9, 10, 12, 13
 _SIZES: Final = {_YES: 0, _NO: 0, _BYTE: 1, _DOUBLE: 8, _UUID: 16}
-_WHOLE: Final = (4, 5, 6)
+_LONG: Final = 6
+_WHOLE: Final = (4, 5, _LONG)
 
 
 @dataclass(frozen=True)
@@ -89,13 +90,18 @@ def _part(group: Mapping[int, Any], leaves: Sequence[Leaf]) -> Part:
 
 
 def _natural(data: bytes, at: int) -> tuple[int, int]:
-    """A number of 7 bits a byte, the lowest first."""
+    """A number of 7 bits a byte, the lowest first, and 64 bits in all: of more than these, readers drop some."""
     number = shift = 0
     while (byte := data[at]) > 127:
         number |= (byte & 127) << shift
         shift += 7
         at += 1
-    return number | byte << shift, at + 1
+        if shift > 63:
+            raise TypeError("more than 64 bits")
+    number |= byte << shift
+    if number >> 64:
+        raise TypeError("more than 64 bits")
+    return number, at + 1
 
 
 def _whole(data: bytes, at: int) -> tuple[int, int]:
@@ -105,34 +111,37 @@ def _whole(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _struct(data: bytes, at: int, wanted: _Wanted) -> tuple[dict[int, Any], int]:
-    """The wanted fields of a structure."""
+    """The wanted fields of a structure. Each is there once, by a number of 15 bits: readers keep the last of several,
+    and the lowest bits of longer numbers.
+    """
     kept, field = dict[int, Any](), 0
     while head := data[at]:
         at += 1
-        if head >> 4:
+        if head > 15:
             field += head >> 4
         else:
             field, at = _whole(data, at)
+        if not 0 < field < 2**15 or field in kept:
+            raise TypeError(field)
         if field in wanted:
-            kept[field], at = _value(data, at, head & 15, wanted[field] or {})
+            kept[field], at = _value(data, at, head & 15, wanted[field])
         else:
             at = _passed(data, at, head & 15)
     return kept, at + 1
 
 
-def _value(data: bytes, at: int, kind: int, wanted: _Wanted) -> tuple[Any, int]:
-    if kind in _WHOLE:
-        return _whole(data, at)
-    if kind == _STRUCT:
-        return _struct(data, at, wanted)
-    if kind != _LIST:
+def _value(data: bytes, at: int, kind: int, wanted: _Wanted | None) -> tuple[Any, int]:
+    """A wanted value. What has another type than its field's is passed over by readers, and refused here."""
+    if kind == _LIST:
+        of_kind, count, at = _list(data, at)
+        values = []
+        for _ in range(count):
+            value, at = _value(data, at, of_kind, wanted)
+            values.append(value)
+        return values, at
+    if kind != (_LONG if wanted is None else _STRUCT):
         raise TypeError(kind)
-    of_kind, count, at = _list(data, at)
-    values = []
-    for _ in range(count):
-        value, at = _value(data, at, of_kind, wanted)
-        values.append(value)
-    return values, at
+    return _whole(data, at) if wanted is None else _struct(data, at, wanted)
 
 
 def _list(data: bytes, at: int) -> tuple[int, int, int]:
@@ -154,11 +163,13 @@ def _passed(data: bytes, at: int, kind: int) -> int:
         return at + length
     if kind == _STRUCT:
         while head := data[at]:
-            at = _passed(data, at + 1 if head >> 4 else _natural(data, at + 1)[1], head & 15)
+            at = _passed(data, at + 1 if head > 15 else _natural(data, at + 1)[1], head & 15)
         return at + 1
     if kind in (_LIST, _SET):
         of_kind, count, at = _list(data, at)
+        if of_kind in _SIZES:
+            return at + count * (_SIZES[of_kind] or 1)
         for _ in range(count):
-            at = _passed(data, at, _BYTE if of_kind in (_YES, _NO) else of_kind)
+            at = _passed(data, at, of_kind)
         return at
     return at + _SIZES[kind]
