@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+import time
+import weakref
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -15,10 +18,10 @@ from hubbub.accounting import cost, rho_of_epsilon
 from hubbub.audit import replay
 from hubbub.errors import ParameterError
 from hubbub.learning import AdditiveModel, LogisticRegression, load, pairs
-from hubbub.learning.bases import either, turned
+from hubbub.learning.bases import Turned, either, turned
 from hubbub.learning.cells import longest
 from hubbub.learning.exact import SCALE, Coded
-from hubbub.learning.features import Categories, Design, Numbers, Pair
+from hubbub.learning.features import ONE, Categories, Design, Numbers, Pair, column_of
 from hubbub.learning.linear import clamped_residual
 from hubbub.learning.logistic import binary_residual, softmax_residual
 from hubbub.learning.model import LEVELS, Classes, Problem, Range
@@ -271,6 +274,61 @@ def test_the_longest_pairs_are_as_long_as_any_that_are_chosen() -> None:
         assert turned(some).norm2 <= turned(most).norm2
     wide = Design({f"x{k}": Categories(tuple(range(30))) for k in range(60)})
     assert longest_pairs(wide).width <= 3072
+
+
+@pytest.mark.parametrize("wide", [False, True])
+def test_many_short_pairs_may_be_longer_than_few_long_ones(wide: bool) -> None:
+    """As of adult: for 40 pairs there is room, but not for the 40 longest."""
+    numbers = column_of("n", hb.between(0, 100), linear=True, bins=16)
+    sizes = (9, 16, 7, 15, 6, 5, 2, 42)
+    design = Design({f"x{k}": Categories(tuple(range(k))) for k in sizes} | {f"n{k}": numbers for k in range(4)})
+    sought, most = candidates(design), longest_pairs(design, wide=wide)
+    reached = 0
+    for order in (lambda k: len(sought[k].names), lambda k: -len(sought[k].names), str):
+        some = pairs._that_fit(design, {name: sought[name] for name in sorted(sought, key=order)})
+        reached = max(reached, turned(Design({**design.columns, **some}), fine=True).norm2)
+    assert reached <= turned(most, fine=True).norm2 < reached * 1.2
+    assert wide == (turned(most).width > 1000)
+
+
+def test_where_no_pair_has_room_none_is_sought_and_nothing_is_spent_on_it() -> None:
+    full = Design({f"x{k}": Categories(tuple(range(60))) for k in range(51)} | {"y": Categories((0, 1))})
+    assert candidates(full) == {}
+    assert len(candidates(Design(dict(list(full.columns.items())[-3:])))) == 2
+    assert not pairs_are_sought(replace(priced("out", MANY), design=full), MANY)
+
+
+def test_codes_of_few_pairs_are_held_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hundred columns make 5,000 pairs, of a code for each row."""
+    honest, held, most = pairs._codes, weakref.WeakSet[Any](), [0]
+
+    class Held(np.ndarray):  # an array that can be held weakly and hashed
+        def __hash__(self) -> int:  # type: ignore[override]
+            return id(self)
+
+        def __eq__(self, other: object) -> Any:
+            return self is other
+
+    def codes(pair: Pair, rows: Coded) -> Any:
+        array = honest(pair, rows).view(Held)
+        held.add(array)
+        most[0] = max(most[0], len(held))
+        return array
+
+    monkeypatch.setattr(pairs, "_codes", codes)
+    fitted()
+    assert 0 < most[0] <= 2
+
+
+def test_a_pair_of_many_values_is_turned_quickly_to_what_its_basis_says() -> None:
+    thirty, few = Categories(tuple(range(30))), Categories((0, 1, 2))
+    numbers: Any = column_of("n", hb.between(0, 100), linear=False, bins=6)
+    for first, second in itertools.product((few, numbers, replace(numbers, nullable=False)), repeat=2):
+        pair = Turned.of(Pair(("a", "b"), (first, second)))
+        assert (pair.features == pair.column.features @ pair.basis // ONE).all()
+    began = time.process_time()
+    longest_pairs(Design({f"x{k}": thirty for k in range(16)}))
+    assert time.process_time() - began < 5  # it was 75
 
 
 def test_columns_that_make_no_pair_are_left_out() -> None:

@@ -122,7 +122,7 @@ class AdditiveModel(Estimator):
         settled = _forecast(problem) if bins_are_bought(problem, rows) else problem
         if not self._seeks or not pairs_are_sought(settled, rows):
             return [settled]
-        return [first_of(settled), rest_of(settled, longest_pairs(settled.design))]
+        return [first_of(settled), rest_of(settled, longest_pairs(settled.design, wide=True))]
 
     def _predicted(self, problem: Problem, rows: int) -> tuple[int, float]:
         stages = self._stages(problem, rows)

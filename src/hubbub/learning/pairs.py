@@ -28,11 +28,11 @@ standard deviations of both together, at most forty, the largest first, become c
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -84,9 +84,11 @@ def candidates(design: Design, shares: Mapping[str, Floats] | None = None) -> di
     ['rain x wind', 'rain x heat', 'wind x heat']
     """
     parts = {name: _part(column, (shares or {}).get(name)) for name, column in design.columns.items()}
-    pairs = {}
+    pairs, room = {}, _room(design)
     for (a, first), (b, second) in combinations(parts.items(), 2):
-        if first is not None and second is not None and first.size * second.size <= Pair.most:
+        if first is None or second is None or first.size * second.size > Pair.most:
+            continue
+        if len(first.names) * len(second.names) <= room:
             pairs[f"{a} x {b}"] = Pair((a, b), (first, second))
     pairs = {name: pair for name, pair in pairs.items() if name not in design.columns}
     return pairs if sum(pair.size for pair in pairs.values()) <= _MOST_SUMS else {}
@@ -120,7 +122,7 @@ def table_noise(problem: Problem, pairs: int, reach: int) -> Calibrated:
 
 def pairs_are_sought(problem: Problem, n: float) -> bool:
     """Whether pairs are looked for with about n rows, after bins were bought or were not."""
-    pairs = len(candidates(_plain(problem.design)))
+    pairs = len(candidates(problem.design))
     moved = problem.moved(pairs * _residual_squared(problem))
     noise = math.sqrt(moved / (2 * float(problem.rho * TABLES))) / problem.heaviest
     return bool(pairs) and noise <= _NOISE * n
@@ -128,7 +130,7 @@ def pairs_are_sought(problem: Problem, n: float) -> bool:
 
 def check_noise_of_tables(problem: Problem) -> None:
     """Raises ParameterError where noise does not fit into 64 bits."""
-    table_noise(problem, len(candidates(_plain(problem.design))), SCALE)
+    table_noise(problem, len(candidates(problem.design)), SCALE)
 
 
 def _plain(design: Design) -> Design:
@@ -147,21 +149,47 @@ def rest_of(problem: Problem, design: Design) -> Problem:
     return replace(problem, design=design, spend=spend, rows=problem.rows or 1)
 
 
-def longest_pairs(design: Design) -> Design:
-    """A design whose rows are as long as those with any pairs that may be chosen."""
-    pairs = candidates(_plain(design))
-    lengths = {name: int((Turned.of(pair).features ** 2).sum(axis=1).max()) for name, pair in pairs.items()}
-    kept = sorted(pairs, key=lambda name: -lengths[name])[:_MOST]
-    return Design({**_plain(design).columns, **_that_fit(design, {name: pairs[name] for name in kept})})
+def longest_pairs(design: Design, *, wide: bool = False) -> Design:
+    """A design whose rows are as long as those with any pairs that may be chosen: which may be many short ones, where
+    there is no room for as many long ones. So it has pairs of four cells, whose rows are the longest but for a little.
+    wide: those are beside the longest that there is room for, which have the most coordinates."""
+    pairs = candidates(design)
+    lengths = _lengths(pairs)
+    many = len(_that_fit(design, {name: pairs[name] for name in sorted(pairs, key=lambda k: len(pairs[k].names))}))
+    in_order = sorted(pairs, key=lambda name: -lengths[name])
+    kept = _that_fit(design, {name: pairs[name] for name in in_order}) if wide else {}
+    short = sum(lengths[name] for name in in_order[:many]) - sum(lengths[name] for name in kept)
+    halves = Numbers(Fraction(0), Fraction(2), tuple(map(Fraction, range(3))))
+    stand_in = Pair(("", ""), (halves, halves))
+    (length,) = _lengths({"": stand_in}).values()
+    more = {f" x {k}": stand_in for k in range(-(-short // length))}
+    return Design({**_plain(design).columns, **kept, **more})
+
+
+def _lengths(pairs: Mapping[str, Pair]) -> dict[str, int]:
+    """The squared length of a row of each pair's features at most: the same of all of so many values or bins."""
+    known: dict[Any, int] = {}
+    lengths = {}
+    for name, pair in pairs.items():
+        like = tuple((type(part), len(part.names), part.size) for part in pair.parts)
+        if like not in known:
+            known[like] = int((Turned.of(pair).features ** 2).sum(axis=1).max())
+        lengths[name] = known[like]
+    return lengths
+
+
+def _room(design: Design) -> int:
+    """How many features pairs may have."""
+    return MOST_FEATURES * 3 // 4 - design.width
 
 
 def _that_fit(design: Design, pairs: Mapping[str, Pair]) -> dict[str, Pair]:
-    """The first of the pairs for whose features there is room."""
-    room, kept = MOST_FEATURES * 3 // 4 - design.width, {}
+    """Those of the pairs, forty at most, that there is room for, the first first."""
+    room, kept = _room(design), {}
     for name, pair in pairs.items():
-        room -= len(pair.names)
-        if room >= 0:
+        if len(pair.names) <= room and len(kept) < _MOST:
             kept[name] = pair
+            room -= len(pair.names)
     return kept
 
 
@@ -174,7 +202,7 @@ def seek(problem: Problem, rows: Coded, n: float, bits: Bits | None) -> Generato
     values, reach = yield from _left_over(first_of(problem), rows, n, bits)
     noise = table_noise(problem, len(pairs), reach)
     yield noise.event
-    codes = [_codes(pair, rows) for pair in pairs.values()]
+    codes = (_codes(pair, rows) for pair in pairs.values())  # of one pair at a time: there may be thousands
     sums = tables(rows, values, codes, [pair.size for pair in pairs.values()])
     noisy = np.array(noise.release(sums, bits=bits), np.float64) / (reach * problem.heaviest)
     deviation = math.sqrt(noise.sigma2) / (reach * problem.heaviest)
@@ -197,7 +225,7 @@ def _left_over(
     return residual(scores, rows.label), SCALE
 
 
-def tables(rows: Coded, values: Integers, codes: Sequence[Integers], sizes: Sequence[int]) -> list[int]:
+def tables(rows: Coded, values: Integers, codes: Iterable[Integers], sizes: Sequence[int]) -> list[int]:
     """The sums of each of the values, (outputs, n), times the rows' weights, by each code of each pair."""
     sums: list[int] = []
     for code, size in zip(codes, sizes, strict=True):
