@@ -12,10 +12,11 @@ import pytest
 import hubbub as hb
 from hubbub.accounting import cost, rho_of_epsilon
 from hubbub.errors import ParameterError
-from hubbub.learning import LinearRegression, LogisticRegression
+from hubbub.learning import LinearRegression, LogisticRegression, descent, linear, logistic
 from hubbub.learning.descent import Plan, descend, even_noise, parts_of, plan_descent
 from hubbub.learning.exact import Coded
 from hubbub.learning.features import Categories, Design
+from hubbub.mechanisms.calibration import Spend
 from hubbub.mechanisms.recording import recording
 from hubbub.noise import MAX_SCALE
 from seeded import SeededBits
@@ -91,6 +92,47 @@ def test_noise_that_only_the_last_step_cannot_draw_is_refused_before_a_charge() 
     with pytest.raises(ParameterError, match="does not fit into 64 bits"):
         even_noise(rho, steps, squared)
     assert even_noise(8 * rho, steps, squared).sigma2 > 0
+
+
+def most_checked(monkeypatch: pytest.MonkeyPatch, check: Any) -> Fraction:
+    """The largest variance that a check before a charge asks about."""
+    asked, honest = list[Fraction](), descent.noise_of
+
+    def noise_of(rho: Fraction, squared: int) -> Any:
+        asked.append(squared / (2 * rho))
+        return honest(rho, squared)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(descent, "noise_of", noise_of)
+        check()
+    return max(asked)
+
+
+@pytest.mark.parametrize("rows", [2000, 3900, 4100, 8000, 24_400, 24_600])
+def test_no_cut_that_is_bought_has_more_noise_than_was_asked_about(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a smaller one makes the mean one of all iterates, of more steps, too."""
+    problem = LinearRegression(["x"], "pay", rows=rows).problem(DECLARED, spend=Spend(rho=Fraction(1, 2)))
+    most = most_checked(monkeypatch, lambda: problem.estimator._check_noise(problem, rows))
+    rho = problem.rho - linear._for_spread(problem, rows, None)
+    for reach in range(1 << 15, (1 << 19) + 1, 1 << 12):
+        plan = linear.plan_numbers(problem, rows, reach, rho)
+        squared = linear.descent_squared(problem, reach, fine=plan.fine)
+        assert squared / (2 * rho * min(parts_of(plan.steps, plan.rising))) <= most
+
+
+@pytest.mark.parametrize("kappa", [1990, 12_350, 13_000])
+def test_no_number_of_rows_that_is_bought_has_more_noise_than_was_asked_about(
+    kappa: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is asked about as many as there may be; a few less may have more steps."""
+    many = 10**7
+    rho = Fraction(kappa**2, 2 * many**2)
+    problem = LogisticRegression(["x"], "ill").problem(DECLARED, spend=Spend(rho=rho * 50 / 49))
+    most = most_checked(monkeypatch, lambda: problem.estimator._check_noise(problem, many))
+    for n in range(many // 100, many + 1, many // 100):
+        plan = logistic.plan_classes(problem, n)
+        squared = logistic.descent_squared(problem, fine=plan.fine)
+        assert squared / (2 * problem.rho * min(parts_of(plan.steps, plan.rising))) <= most
 
 
 def test_of_many_rows_the_model_is_the_mean_of_all_iterates_counted_by_their_place() -> None:

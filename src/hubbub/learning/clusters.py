@@ -97,7 +97,10 @@ class KMeans(Estimator):
         return histogram, [noise_of((problem.rho - first) * part, squared) for part in _parts(self.rounds)]
 
     def _predicted(self, problem: Problem, rows: int) -> tuple[int, float]:
-        return 1 + self.rounds, math.sqrt(self._noises(problem)[1][-1].sigma2) / (ONE * problem.heaviest)
+        self._noises(problem)  # those of any round fit
+        even = problem.rho * (1 - _FIRST) / self.rounds
+        sigma = math.sqrt(noise_of(even, problem.moved(problem.design.norm2)).sigma2)
+        return 1 + self.rounds, sigma / (ONE * problem.heaviest)
 
     def _draw(self, problem: Problem, rows: Coded, n: float, bits: Bits | None) -> Fit:
         histogram, noises = self._noises(problem)

@@ -139,7 +139,8 @@ def check_noise_of_numbers(problem: Problem, rows: int, method: str, clamp: floa
     """Raises ParameterError where noise may not fit into 64 bits: with the cut that is bought, too, at its largest.
 
     Half as large a cut is as good as twice the rows, so there are twice as many steps at most, and a half, by which
-    they are rounded: the noise on a sum is largest at the largest cut, but for less than one step.
+    they are rounded: the noise on a sum is largest at the largest cut, but for less than one step, and for the three
+    tenths more that `even_noise` asks about.
     """
     predicted_numbers(problem, rows, method, clamp)
     if clamp is None and _method(problem, rows, method) == "descent":
