@@ -173,7 +173,7 @@ def _short(groups: list[Any]) -> str:
     return ", ".join(shown if len(shown) <= 30 else [*shown[:12], f"... {len(shown)} ...", *shown[-12:]])
 
 
-def _error(error: hb.HubbubError) -> str:
+def error_of(error: hb.HubbubError) -> str:
     ways = [way.in_python() for way in getattr(error, "remedies", ())]
     return f"{type(error).__name__}: {error}" + "".join(f"\n    way: {way}" for way in ways)
 
@@ -185,7 +185,7 @@ def _said(world: tuple[dict[str, Declared], dict[str, Any], list[tuple[str, dict
         declared = {name: make() for name, make in makes.items()}
         table = hb.table(ROWS, unit="id", columns=declared, **limits)
     except hb.HubbubError as error:
-        return _error(error)
+        return error_of(error)
     told = [", ".join([*(f"{name}: {what!r}" for name, what in declared.items()), repr(limits)])]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
@@ -193,14 +193,14 @@ def _said(world: tuple[dict[str, Declared], dict[str, Any], list[tuple[str, dict
         try:
             session = hb.Session({"v": table}, budget=budget, ledger=None, _bits=SeededBits("keys"))
         except hb.HubbubError as error:
-            return "\n".join([*told, _error(error)])
+            return "\n".join([*told, error_of(error)])
         with session:
             for sql, options in questions:
                 told.append(f"{sql}  {options or ''}".rstrip())
                 try:
                     told.append(f"    {_short([row[0] for row in session.sql(sql, epsilon=1, **options).rows()])}")
                 except hb.HubbubError as error:
-                    told.append(f"    {_error(error)}")
+                    told.append(f"    {error_of(error)}")
     return "\n".join(told)
 
 

@@ -12,11 +12,13 @@ _RECORDED: Final = "tests/golden/test_recorded.py"
 _WRITTEN: Final = "tests/golden/test_written.py"
 _CHECKED: Final = "tests/golden/test_checks.py"
 _ESTIMATED: Final = "tests/golden/test_estimated.py"
+_RANGES: Final = "tests/golden/test_ranges.py"
 _EXAMPLES: Final = "tests/test_docstrings.py"
 _TABLES: Final = (
     _RECORDED,
     _CHECKED,
     _ESTIMATED,
+    _RANGES,
     _EXAMPLES,
     "tests/tables",
     "tests/test_reviewed.py",
@@ -106,7 +108,7 @@ ROOMS: Final[dict[str, tuple[str, ...]]] = {
     "hubbub.tables.aggregates.top_place": ("tests/tables/test_top_place.py",),
     "hubbub.tables.clipping": (*_TABLES, *_NEIGHBOURS),
     "hubbub.tables.split": (*_TABLES, *_NEIGHBOURS),
-    "hubbub.tables.growth": ("tests/sql/test_growth.py", _RECORDED, _EXAMPLES),
+    "hubbub.tables.growth": ("tests/sql/test_growth.py", _RECORDED, _RANGES, _EXAMPLES),
     "hubbub.sql.emit.plan": (*_WAY, "tests/engines/test_searches.py", "tests/test_found_bounds.py", *_NEIGHBOURS),
     "hubbub.sql.emit.ranked": (*_RANKED, *_WAY),
     "hubbub.sql.emit.lists": ("tests/engines/test_lists.py",),
