@@ -99,6 +99,17 @@ def test_a_bound_that_was_found_is_not_bought_again() -> None:
         assert isinstance(from_json(s.history()[-1].event).events[-1], PureDP)  # type: ignore[attr-defined]
 
 
+def test_a_bound_that_was_found_under_a_condition_holds_under_it_again() -> None:
+    """It was searched among these rows alone: for all rows together it is bought anew."""
+    with opened() as s:
+        asked = [f"{COUNT} WHERE ward = 'A'", f"{COUNT} WHERE ward = 'A'", COUNT, f"{COUNT} WHERE ward = 'B'"]
+        searched = []
+        for epsilon, sql in enumerate(asked, 1):
+            assert s.sql(sql, epsilon=epsilon, max_rows="auto").charged
+            searched.append(len(from_json(s.history()[-1].event).events) == 2)  # type: ignore[attr-defined]
+    assert searched == [True, False, True, False]
+
+
 def test_a_bound_that_was_found_with_another_public_table_is_bought_anew(tmp_path: Path) -> None:
     wards, ledger = tmp_path / "wards.csv", tmp_path / "budget.db"
     pq.write_table(people(), tmp_path / "v.parquet")

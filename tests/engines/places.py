@@ -98,6 +98,8 @@ class Spark:
     def frame(self, table: pa.Table) -> Any:
         from hubbub.engines.spark.engine import _spark_type
 
+        if any(map(pa.types.is_decimal, table.schema.types)):  # objects of Python may hold another number than this
+            return self.spark.createDataFrame(table).coalesce(1)
         rows = list(zip(*(column.to_pylist() for column in table.columns), strict=True))
         kinds = ", ".join(f"`{f.name}` {_decimal(f.type) or _spark_type(str(f.type))}" for f in table.schema)
         return self.spark.createDataFrame(rows, kinds).coalesce(1)

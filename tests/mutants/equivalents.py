@@ -18,6 +18,9 @@ _FORGOTTEN: Final = "decides when what was read is forgotten, and read anew it i
 _FIRST: Final = "numpy reads the first letter of a kind of sort"
 
 EQUIVALENT: Final[dict[str, dict[str, str]]] = {
+    "hubbub.tables.growth": {
+        ": (str, Size) -> (Size,)": "a name of a type, which the type checker alone reads",
+    },
     "hubbub.engines.postgres.dialect": {
         "holds: 'latin-1' -> 'latin-1?'": _CODEC,
         "holds: 'utf-8' -> 'utf-8?'": _CODEC,
