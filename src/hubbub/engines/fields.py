@@ -133,10 +133,13 @@ class Fields:
             return name, self.dialect.unit_double(sql)
         if base in _INTEGERS | _TIMESTAMPS | _UNITS | {"NULL"} and as_stored:
             return name, self.dialect.unit(sql, base)
-        raise PolicyError(
-            f"table {self.name!r}: the unit column {name!r} is of type {self.physical[name]}; a unit is named by "
-            "text, a number, a UUID or a date."
-        )
+        is_so = f"is of type {self.physical[name]}; a unit is named by text, a number, a UUID or a date."
+        if not as_stored:
+            is_so = (
+                f"is read as {self.physical[name].removesuffix(CUT)}, in which two values that the file may hold are "
+                "one. Write the file anew with whole numbers of 64 bits there, or with text."
+            )
+        raise PolicyError(f"table {self.name!r}: the unit column {name!r} {is_so}")
 
     def _units_in_one(self, name: str, what: str, *types: str) -> PolicyError:
         ways = [DeclareType(name, kind, table=self.name) for kind in types]
