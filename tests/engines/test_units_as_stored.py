@@ -73,7 +73,7 @@ def test_as_many_units_as_values(name: str, form: str, tmp_path: Path) -> None:
     try:
         engine.add("t", hb.table(source, unit="u", max_groups=1, max_rows=1))
     except PolicyError as error:
-        assert "the unit column 'u' is of type" in str(error)
+        assert "the unit column 'u' is " in str(error)
         return
     finally:
         engine.close()
@@ -108,7 +108,7 @@ def test_files_of_both_sorts_of_moments_are_one_table_and_their_moments_name_nob
     desk = Desk({"t": hb.table(str(tmp_path), unit="u", max_groups=1, max_rows=3)})
     assert desk.ask("SELECT COUNT(at) AS c FROM t", HUGE).rows() == [(6,)]
     desk.engine.close()
-    with pytest.raises(PolicyError, match="a unit is named by"):
+    with pytest.raises(PolicyError, match="in which two values that the file may hold are one"):
         Desk({"t": hb.table(str(tmp_path), unit="at", max_groups=1, max_rows=3)})
 
 

@@ -137,7 +137,7 @@ class Fields:
         if not as_stored:
             is_so = (
                 f"is read as {self.physical[name].removesuffix(CUT)}, in which two values that the file may hold are "
-                "one. Write the file anew with whole numbers of 64 bits there, or with text."
+                "one. Write the file anew with whole numbers or moments of 64 bits there, or text."
             )
         raise PolicyError(f"table {self.name!r}: the unit column {name!r} {is_so}")
 
