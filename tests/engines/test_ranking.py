@@ -9,6 +9,7 @@ import os
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -596,3 +597,22 @@ def test_the_largest_sort_is_over_within_a_second_or_so() -> None:
     start = time.process_time()
     rows.sort()
     assert 8 * (time.process_time() - start) < 1.5
+
+
+@pytest.mark.parametrize(
+    ("rows", "ends", "fits"),
+    [
+        (2**31, [(-1, 1), (0, 2**30)], True),
+        (2**31, [(-1, 1), (0, 2**31)], False),
+        (2**31, [(-(2**31), 5), (0, 1)], False),
+        (2**62 - 1, [], True),
+        (2**62, [], False),
+        (2**62, [(0, 0)], False),
+    ],
+)
+def test_sums_are_made_here_only_if_those_of_the_largest_values_fit(
+    rows: int, ends: list[tuple[int, int]], fits: bool
+) -> None:
+    held = object.__new__(ranking._Rows)
+    held.counts = np.array([1, rows, 3])
+    assert held.fits([SimpleNamespace(low=low, high=high) for low, high in ends]) is fits  # type: ignore[misc]

@@ -21,6 +21,7 @@ from hubbub.ledger.accounts import (
     table_account,
 )
 from hubbub.ledger.budget import Budget
+from hubbub.ledger.charging import pays_training
 from hubbub.ledger.store import Ledger
 from ledger.helpers import SPACE, charge
 
@@ -136,6 +137,33 @@ def test_a_grant_expires_and_a_clock_set_back_does_not_revive_it(ledger, monkeyp
         with pytest.raises(BudgetError, match="expired at 2090-06-01"):
             charge(ledger, "0.1")
     charge(ledger, "0.1", analyst="bob")
+
+
+@pytest.mark.parametrize("how", ["was revoked", "expired at 2090-06-01"])
+def test_what_is_unspent_of_a_block_ends_with_its_grant_and_it_is_said_how(ledger, monkeypatch, how):
+    grant(ledger, ADA, "0.5", until="2090-06-01")
+    block = ledger.charges.reserve(space=SPACE, analyst="ada", epsilon=Fraction(2, 5))
+    charge(ledger, "0.1", block=block)
+    if how == "was revoked":
+        ledger.steward.revoke(SPACE, ADA, author="steward", reason="left")
+    else:
+        monkeypatch.setattr(journal, "now", lambda: "2090-06-02T00:00:00.000000Z")
+    with pytest.raises(PolicyError, match=f"is reserved, but what 'analyst:ada' was granted {how}"):
+        charge(ledger, "0.1", question_key="another", block=block)
+
+
+@pytest.mark.parametrize(
+    ("details", "pays"),
+    [
+        ('{"kind": "training", "paid_from": "training"}', True),
+        ('{"kind": "training", "paid_from": "questions"}', False),
+        ('{"model": "training"}', False),
+        ('["training"]', False),
+        ("", False),
+    ],
+)
+def test_a_charge_is_paid_from_what_is_set_aside_for_training_if_it_says_so(details, pays):
+    assert pays_training(details) is pays
 
 
 def test_a_ceiling_is_raised_on_the_record_and_never_lowered(ledger):
