@@ -168,8 +168,6 @@ EDGES += [
     "DATE_TRUNC('month', NULL)",
     "DATE_DIFF('day', NULL, t)",
     "SUBSTR(NULL, 1)",
-    "SUBSTR(s, 4000000000, 4000000000)",
-    "SUBSTR(s, -4000000000)",
     "SUBSTR(s, NULL, 2)",
 ]
 EDGES += [f"CAST(NULL AS {kind})" for kind in ("BIGINT", "DOUBLE", "VARCHAR", "BOOLEAN", "DATE", "TIMESTAMP")]

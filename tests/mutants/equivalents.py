@@ -26,6 +26,7 @@ EQUIVALENT: Final[dict[str, dict[str, str]]] = {
         "holds: 'utf-8' -> 'utf-8?'": _CODEC,
     },
     "hubbub.engines.spark.dialect": {
+        "_place: 2 -> 3": "places beyond a million are refused where a question is read",
         "shown_as: 'utf-8' -> 'utf-8?'": _CODEC,
         "_literal: 'utf-8' -> 'utf-8?'": _CODEC,
         ": '[a-z][a-z0-9_]*' -> '[a-z][a-z0-9_]*?'": "with fullmatch a lazy pattern matches the same texts",

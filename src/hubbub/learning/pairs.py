@@ -185,7 +185,8 @@ def _room(design: Design) -> int:
 
 def _that_fit(design: Design, pairs: Mapping[str, Pair]) -> dict[str, Pair]:
     """Those of the pairs, forty at most, that there is room for, the first first."""
-    room, kept = _room(design), {}
+    kept: dict[str, Pair] = {}
+    room = _room(design)
     for name, pair in pairs.items():
         if len(pair.names) <= room and len(kept) < _MOST:
             kept[name] = pair

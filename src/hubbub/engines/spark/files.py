@@ -87,11 +87,12 @@ def _all_stored(form: str, files: Sequence[str], session: SparkSession) -> Itera
 
 
 def _stored(reader: Any, path: str, session: SparkSession) -> Stored | None:
-    seen, java = _SEEN.setdefault(session, {}), session._jvm
+    java: Any = session._jvm
+    seen = _SEEN.setdefault(session, {})
     if path not in seen:
         try:
             # Spark shows addresses and reads names.
-            place = java.org.apache.hadoop.fs.Path(unquote(path))  # type: ignore[union-attr]
+            place = java.org.apache.hadoop.fs.Path(unquote(path))
             seen[path] = reader(java, place, session._jsparkSession.sessionState().newHadoopConf())
         except Exception:  # one of Java's; its words name files
             return None
