@@ -277,3 +277,15 @@ def test_a_frame_that_its_program_changes_keeps_its_people_apart(change: str) ->
     CHANGES[change](frame)
     assert desk.ask("SELECT COUNT(*) AS c FROM t WHERE x > 2", HUGE).rows() == [(2,)]
     desk.engine.close()
+
+
+@pytest.mark.parametrize("scale", [-2, 0, 5, 7])
+def test_a_frame_s_decimals_that_duckdb_has_no_type_for_are_as_if_they_were_not_there(scale: int) -> None:
+    """Of a negative scale, or one beyond the digits: DuckDB ended with an error of its own as the session opened."""
+    columns = {"id": [1, 2, 3], "x": pa.array([None] * 3, pa.decimal128(5, scale))}
+    table = hb.table(pa.table(columns), unit="id", max_total=1)
+    with hb.Session({"v": table}, budget=hb.Budget(10**9), ledger=None) as s:
+        assert s.sql("SELECT COUNT(*) AS n FROM v", epsilon=1000).rows() == [(3,)]
+        if not 0 <= scale <= 5:
+            with pytest.raises(hb.QueryError, match="x"):
+                s.check("SELECT COUNT(x) AS n FROM v", epsilon=1)

@@ -483,5 +483,5 @@ def _taken(kind: pa.DataType) -> bool:
     if isinstance(kind, pa.UuidType | pa.Bool8Type) or any(test(kind) for test in (*texts, *blobs)):
         return True
     if pa.types.is_decimal(kind):
-        return not pa.types.is_decimal256(kind)
+        return not pa.types.is_decimal256(kind) and 0 <= kind.scale <= kind.precision
     return plain and not pa.types.is_interval(kind)
