@@ -106,6 +106,25 @@ def test_the_method_and_a_public_number_of_rows_are_named(ask, tmp_path):
     assert (written["method"], written["rows"], written["bins"]) == ("newton", 4000, 4)
 
 
+def test_pairs_of_columns_are_named_or_looked_for(ask, tmp_path):
+    code, _, err = ask(*FIT, "--pairs", "age,ward", "-o", "named.json", "--yes")
+    assert code == 0, err
+    assert json.loads((tmp_path / "named.json").read_text())["parameters"]["pairs"] == [["age", "ward"]]
+    assert "Pairs that act" not in err
+    code, _, err = ask(*FIT, "--pairs", "auto", "-o", "sought.json", "--yes")
+    assert code == 0, err
+    assert json.loads((tmp_path / "sought.json").read_text())["parameters"]["pairs"] == "auto"
+    assert "Pairs that act together: " in err
+    for wrong in (["age"], ["age,ward,x"], ["auto", "age,ward"]):
+        code, _, err = ask(*FIT, *(word for pair in wrong for word in ("--pairs", pair)), "-o", "wrong.json", "--yes")
+        assert code == 2
+        assert "write two columns, as in --pairs age,job" in err
+        assert "Charged" not in err
+    code, _, err = ask(*FIT, "--model", "logistic", "--pairs", "auto", "-o", "wrong.json", "--yes")
+    assert code == 2
+    assert "takes no pairs" in err
+
+
 def test_that_only_the_mean_was_learned_is_said(ask, tmp_path):
     line = ["fit", "people", "--target", "age", "--features", "ward", "--model", "linear", "--epsilon", "0.1", "--yes"]
     code, _, err = ask(*line, "--rows", "100", "-o", "few.json", "--assume-rows", "100")

@@ -26,7 +26,7 @@ __all__ = ["command"]
 
 _MODELS: Final = {
     "logistic": ("LogisticRegression", ("target", "positive", "bins", "method", "weight", "rows")),
-    "additive": ("AdditiveModel", ("target", "positive", "bins", "weight", "rows")),
+    "additive": ("AdditiveModel", ("target", "positive", "bins", "pairs", "weight", "rows")),
     "linear": ("LinearRegression", ("target", "bins", "method", "weight", "rows")),
     "categorical-nb": ("CategoricalNB", ("target", "positive", "bins", "weight")),
     "gaussian-nb": ("GaussianNB", ("target", "positive", "weight")),
@@ -59,6 +59,12 @@ _MODELS: Final = {
     help="Where to write the model, as JSON. Without it only its cost is shown.",
 )
 @click.option("--bins", type=click.IntRange(1), metavar="N", help="Bins of each column of numbers.")
+@click.option(
+    "--pairs",
+    multiple=True,
+    metavar="A,B | auto",
+    help="Two columns that an additive model looks at together; or auto: it looks for them, where rows are many.",
+)
 @click.option(
     "--method",
     type=click.Choice(["descent", "newton", "moments", "mean"]),
@@ -119,6 +125,8 @@ def command(
         note(f"On the synthetic table: {figure:.3f} {name}")
     if getattr(fitted, "method_", None) == "mean" and fitted.get_params().get("method") != "mean":
         note(f"So few rows at this cost tell the mean of {fitted.target} alone: only that was learned.")
+    if options["pairs"] == ("auto",) and hasattr(fitted, "pairs_"):
+        note(f"Pairs that act together: {', '.join(fitted.pairs_) or 'none'}.")
     if len(kinds) > 1:
         note(f"Fitted: {fitted!r}.")
     note(f"{said} is left. Wrote {output}.")
@@ -129,6 +137,7 @@ def _models(kinds: tuple[str, ...], features: str | None, options: dict[str, Any
     import hubbub.learning as room
 
     given = {key: value for key, value in options.items() if value is not None}
+    given |= _pairs(given.pop("pairs"))
     models = []
     for kind in kinds:
         name, takes = _MODELS[kind]
@@ -138,6 +147,21 @@ def _models(kinds: tuple[str, ...], features: str | None, options: dict[str, Any
         taken = {key: value for key, value in given.items() if key in takes}
         models.append(getattr(room, name)(features=None if features is None else features.split(","), **taken))
     return models[0] if len(models) == 1 else models
+
+
+def _pairs(listed: tuple[str, ...]) -> dict[str, Any]:
+    """The parameter that says which columns are looked at together, if it is given.
+
+    >>> _pairs(("age,job", "age,sex")), _pairs(("auto",)), _pairs(())
+    ({'pairs': [('age', 'job'), ('age', 'sex')]}, {'pairs': 'auto'}, {})
+    """
+    if listed == ("auto",):
+        return {"pairs": "auto"}
+    pairs = [tuple(each.split(",")) for each in listed]
+    wrong = next((each for each, pair in zip(listed, pairs, strict=True) if len(pair) != 2), None)
+    if wrong is not None:
+        raise click.UsageError(f"--pairs {wrong}: write two columns, as in --pairs age,job, or --pairs auto alone.")
+    return {"pairs": pairs} if pairs else {}
 
 
 def _name_positive(models: Sequence[Any], session: Session, table: str) -> None:

@@ -54,7 +54,7 @@ class AdditiveModel(Estimator):
     looked up in the rows. "auto": those of which noisy tables say so, which a quarter of the cost buys where rows are
     many (`hubbub.learning.pairs`).
 
-    After a fit: what `LogisticRegression` or `LinearRegression` have, and `effects_`.
+    After a fit: what `LogisticRegression` or `LinearRegression` have, `effects_`, and in `pairs_` its pairs.
     """
 
     _tasks: ClassVar[tuple[str, ...]] = ("classes", "numbers")
@@ -174,6 +174,7 @@ class AdditiveModel(Estimator):
         if isinstance(self._inner, LinearRegression):
             self.method_ = self._inner.method_
         self.effects_ = self._effects()
+        self.pairs_ = [name for name, column in self.design_.columns.items() if isinstance(column, Pair)]
 
     def _effects(self) -> dict[str, dict[str, Floats]]:
         """For each column, what each of its values or bins adds to the score of each class: centred on their mean."""
