@@ -121,6 +121,22 @@ def test_what_was_spent_without_a_finite_epsilon_leaves_nothing_of_a_sum_of_epsi
     assert not acc.BasicFilter(epsilon=Fraction(1), delta=ceiling, spent=spent).admits(acc.Cost(Fraction(0), spent.rho))
 
 
+@pytest.mark.parametrize("pure", [True, False])
+def test_what_does_not_fit_is_told_in_the_filter_s_own_unit(pure):
+    one = Fraction(1)
+    ceiling = acc.PureFilter.of(1) if pure else acc.BasicFilter(epsilon=one, delta=Fraction(1, 4))
+    rest = "epsilon 1" if pure else "epsilon 1 and delta 0.25"
+    for spent, told in (
+        (
+            acc.Cost(None, one, Fraction(1, 8)),
+            "no finite pure epsilon" if pure else "no finite epsilon and delta 0.125",
+        ),
+        (acc.Cost(2 * one, one), "epsilon 2" if pure else "epsilon 2 and delta 0"),
+    ):
+        with pytest.raises(BudgetError, match=f"asked {told}, left {rest}\\."):
+            ceiling.charge(spent)
+
+
 def test_the_pure_filter_refuses_what_is_not_pure():
     assert not acc.PureFilter.of(100).admits(acc.Gaussian(1000))
     assert not acc.PureFilter.of(100).admits(acc.ApproxDP(1, "1e-9"))

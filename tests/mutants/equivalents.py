@@ -6,6 +6,7 @@ of its module still.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 __all__ = ["EQUIVALENT"]
@@ -17,7 +18,19 @@ _ROOM: Final = "a bit more of a reach of a thousand bits: a number that fits is 
 _FORGOTTEN: Final = "decides when what was read is forgotten, and read anew it is the same: the chain has not grown"
 _FIRST: Final = "numpy reads the first letter of a kind of sort"
 
+
+def _less_of_a_hash(fields: tuple[str, ...]) -> dict[str, str]:
+    """A hash of all fields but one, each of them."""
+
+    def listed(names: Iterable[str]) -> str:
+        return f"({', '.join(f'self.{name}' for name in names)})"
+
+    why = "what is equal has equal hashes still, and the rest is told apart by equality"
+    return {f"_hash: {listed(fields)} -> {listed(f for f in fields if f != one)}": why for one in fields}
+
+
 EQUIVALENT: Final[dict[str, dict[str, str]]] = {
+    "hubbub.tables.measure": _less_of_a_hash(("counting", "argument", "values", "shift", "centre", "alone", "cap")),
     "hubbub.tables.growth": {
         ": (str, Size) -> (Size,)": "a name of a type, which the type checker alone reads",
     },
