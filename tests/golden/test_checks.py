@@ -10,16 +10,15 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
 import warnings
 from collections.abc import Iterator
-from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
 
 import hubbub as hb
+from golden.kept import Kept
 from golden.queries import GOLDEN
 from golden.recorded import rounded
 from golden.shop import tables
@@ -27,8 +26,6 @@ from hubbub import plain
 from hubbub.tables.declare import PrivateTable
 from seeded import SeededBits
 
-FILE = Path(__file__).parent / "checks.txt"
-WRITES = os.environ.get("HUBBUB_GOLDEN") == "write"
 COUNT = 100
 PARTS = 20
 DELTA = {"delta": "1e-6"}
@@ -119,24 +116,17 @@ def _said(asked: Asked) -> str:
     return "\n".join([head, *told])
 
 
-def _recorded() -> list[str]:
-    return FILE.read_bytes().decode().removesuffix("\n").split("\n\n== \n") if FILE.exists() else []
+CHECKS = Kept("checks", lambda at: _said(DRAWN[at]), COUNT)
 
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_what_is_said_before_and_after_a_charge_is_as_recorded(part: int) -> None:
-    if WRITES:
-        pytest.skip("written as a whole by the first test")
-    recorded = _recorded()
-    assert len(recorded) == COUNT
     for at in range(part, COUNT, PARTS):
-        assert _said(DRAWN[at]) == recorded[at], f"the {at}-th of {FILE.name} has changed"
+        CHECKS.check(at)
 
 
 def test_the_recordings_hold_refusals_and_answers_of_every_option() -> None:
-    if WRITES:
-        FILE.write_bytes(("\n\n== \n".join(map(_said, DRAWN)) + "\n").encode())
-    answered = [asked for asked, text in zip(DRAWN, _recorded(), strict=True) if "Error: " not in text]
+    answered = [asked for asked, text in zip(DRAWN, CHECKS.all(), strict=True) if "Error: " not in text]
     assert len(answered) > COUNT // 2
     for name in ("max_groups", "max_rows", "max_total", "bounding", "total_error", "weight", "noise", "rho", "within"):
         assert any(name in options for _, options, _, _ in answered), name

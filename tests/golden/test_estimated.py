@@ -6,10 +6,8 @@ rows to hundreds of them; the noise comes from a seeded bit source. `HUBBUB_GOLD
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from fractions import Fraction
-from pathlib import Path
 from random import Random
 from typing import Any, get_args
 
@@ -17,6 +15,7 @@ import numpy as np
 import pytest
 
 import hubbub as hb
+from golden.kept import Kept
 from hubbub.errors import HubbubError
 from hubbub.tables.aggregate_query import Aggregate
 from hubbub.tables.aggregates import FUNCTIONS
@@ -30,8 +29,6 @@ from hubbub.tables.price import Spend, make_price
 from seeded import SeededBits
 from tables.made import Row, X, Y, measured, plan
 
-FILE = Path(__file__).parent / "estimated.txt"
-WRITES = os.environ.get("HUBBUB_GOLDEN") == "write"
 COUNT, PARTS = 150, 15
 ONE = ["COUNT_VALUES", "SUM", "AVG", "VAR_SAMP", "VAR_POP", "STDDEV_SAMP", "STDDEV_POP", "COUNT_DISTINCT", "GEOMEAN"]
 TWO = ["COVAR_SAMP", "COVAR_POP", "CORR", "REGR_SLOPE", "REGR_INTERCEPT", "REGR_R2"]
@@ -104,24 +101,17 @@ def _said(at: int) -> str:
     return "\n".join(told)
 
 
-def _recorded() -> list[str]:
-    return FILE.read_bytes().decode().removesuffix("\n").split("\n\n") if FILE.exists() else []
+ESTIMATED = Kept("estimated", _said, COUNT)
 
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_estimates_are_as_recorded(part: int) -> None:
-    if WRITES:
-        pytest.skip("written as a whole by the last test")
-    recorded = _recorded()
     for at in range(part, COUNT, PARTS):
-        assert _said(at) == recorded[at], f"the {at}-th of {FILE.name} has changed"
+        ESTIMATED.check(at)
 
 
 def test_the_recordings_hold_every_aggregate() -> None:
-    if WRITES:
-        FILE.write_bytes(("\n\n".join(map(_said, range(COUNT))) + "\n").encode())
-    recorded = _recorded()
-    assert len(recorded) == COUNT
+    recorded = ESTIMATED.all()
     told = "\n".join(recorded)
     for aggregate in AGGREGATES:
         assert f"\n{aggregate.function.names.key}(" in told

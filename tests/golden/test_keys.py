@@ -8,10 +8,8 @@ with what would be done about it. `HUBBUB_GOLDEN=write` writes them anew.
 from __future__ import annotations
 
 import datetime as dt
-import os
 import warnings
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -19,10 +17,9 @@ import pyarrow as pa
 import pytest
 
 import hubbub as hb
+from golden.kept import Kept
 from seeded import SeededBits
 
-FILE = Path(__file__).parent / "keys.txt"
-WRITES = os.environ.get("HUBBUB_GOLDEN") == "write"
 WORLDS, EACH = 28, 16
 DAY, HOUR = dt.date(2024, 2, 28), dt.datetime(2024, 2, 28, 23, 30)
 ROWS = pa.table(
@@ -204,23 +201,16 @@ def _said(world: tuple[dict[str, Declared], dict[str, Any], list[tuple[str, dict
     return "\n".join(told)
 
 
-def _recorded() -> list[str]:
-    return FILE.read_bytes().decode().removesuffix("\n").split("\n\n== \n") if FILE.exists() else []
+GROUPS = Kept("keys", lambda at: _said(DRAWN[at]), WORLDS)
 
 
 @pytest.mark.parametrize("at", range(WORLDS))
 def test_the_groups_of_keys_are_as_recorded(at: int) -> None:
-    if WRITES:
-        pytest.skip("written as a whole by the last test")
-    assert _said(DRAWN[at]) == _recorded()[at], f"the {at}-th of {FILE.name} has changed"
+    GROUPS.check(at)
 
 
 def test_the_recordings_hold_groups_and_refusals_of_every_kind() -> None:
-    if WRITES:
-        FILE.write_bytes(("\n\n== \n".join(map(_said, DRAWN)) + "\n").encode())
-    recorded = _recorded()
-    assert len(recorded) == WORLDS
-    told = "\n".join(recorded)
+    told = "\n".join(GROUPS.all())
     assert told.count("\n    ") > WORLDS * EACH // 2
     for text in (
         "possible values are declared",

@@ -7,20 +7,17 @@ be off, or the refusal with what would be done about it. `HUBBUB_GOLDEN=write` w
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Iterator
-from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
 
 import hubbub as hb
+from golden.kept import Kept
 from golden.test_keys import DECLARED, ROWS, WHERES, Declared, error_of
 
-FILE = Path(__file__).parent / "ranges.txt"
-WRITES = os.environ.get("HUBBUB_GOLDEN") == "write"
 WORLDS, EACH = 30, 16
 TERMS = [
     *("n", "x", "b", "d", "s", "n + x", "n - x", "n * x", "n / x", "x / n", "n // 3", "n % 4", "-n", "ABS(n)", "n * n"),
@@ -44,17 +41,17 @@ AGGREGATES = [
     *("REGR_SLOPE({}, n)", "SUM({}) / COUNT(*)", "SUM({}) FILTER (WHERE b)", "MIN({})"),
 ]
 COMPUTED = [
-    *("SELECT SUM(k) FROM (SELECT id, COUNT(*) AS k FROM v GROUP BY id)",),
-    *("SELECT AVG(LN(k)) FROM (SELECT id, COUNT(*) AS k FROM v GROUP BY id)",),
-    *("SELECT SUM(k * 2 + 1) FROM (SELECT id, COUNT(n) AS k FROM v GROUP BY id)",),
-    *("SELECT SUM(m) FROM (SELECT id, SUM(n) AS m FROM v GROUP BY id)",),
-    *("SELECT AVG(m) FROM (SELECT id, AVG(x) AS m FROM v GROUP BY id)",),
-    *("SELECT SUM(1 / m) FROM (SELECT id, MAX(n) AS m FROM v GROUP BY id)",),
-    *("SELECT AVG(m) FROM (SELECT n * x AS m FROM v WHERE n > 1)",),
-    *("SELECT SUM(r) FROM (SELECT ROW_NUMBER() OVER (PARTITION BY id ORDER BY n) AS r FROM v)",),
-    *("SELECT SUM(n - p) FROM (SELECT n, LAG(n) OVER (PARTITION BY id ORDER BY t) AS p FROM v)",),
+    "SELECT SUM(k) FROM (SELECT id, COUNT(*) AS k FROM v GROUP BY id)",
+    "SELECT AVG(LN(k)) FROM (SELECT id, COUNT(*) AS k FROM v GROUP BY id)",
+    "SELECT SUM(k * 2 + 1) FROM (SELECT id, COUNT(n) AS k FROM v GROUP BY id)",
+    "SELECT SUM(m) FROM (SELECT id, SUM(n) AS m FROM v GROUP BY id)",
+    "SELECT AVG(m) FROM (SELECT id, AVG(x) AS m FROM v GROUP BY id)",
+    "SELECT SUM(1 / m) FROM (SELECT id, MAX(n) AS m FROM v GROUP BY id)",
+    "SELECT AVG(m) FROM (SELECT n * x AS m FROM v WHERE n > 1)",
+    "SELECT SUM(r) FROM (SELECT ROW_NUMBER() OVER (PARTITION BY id ORDER BY n) AS r FROM v)",
+    "SELECT SUM(n - p) FROM (SELECT n, LAG(n) OVER (PARTITION BY id ORDER BY t) AS p FROM v)",
 ]
-LIMITS: list[dict[str, Any]] = [{"max_total": 3}, {"max_total": 2, "max_groups": 1, "max_rows": 2}, {}]
+LIMITS: list[dict[str, Any]] = [*[{"max_total": 3}, {"max_total": 2, "max_groups": 1, "max_rows": 2}] * 3, {}]
 World = tuple[dict[str, Declared], dict[str, Any], list[str]]
 
 
@@ -63,7 +60,7 @@ def _drawn() -> Iterator[World]:
     chance = Random("ranges")
     for _ in range(WORLDS):
         drawn = {name: chance.choice(some) for name, some in DECLARED.items()}
-        limits, asked = chance.choice([*LIMITS[:2] * 3, {}]), list[str]()
+        limits, asked = chance.choice(LIMITS), list[str]()
         for _ in range(EACH):
             if chance.random() < (0.15 if limits else 0.6):
                 asked.append(chance.choice(COMPUTED))
@@ -102,23 +99,16 @@ def _said(world: World) -> str:
     return "\n".join(told)
 
 
-def _recorded() -> list[str]:
-    return FILE.read_bytes().decode().removesuffix("\n").split("\n\n== \n") if FILE.exists() else []
+RANGES = Kept("ranges", lambda at: _said(DRAWN[at]), WORLDS)
 
 
 @pytest.mark.parametrize("at", range(WORLDS))
 def test_the_ranges_of_arguments_are_as_recorded(at: int) -> None:
-    if WRITES:
-        pytest.skip("written as a whole by the last test")
-    assert _said(DRAWN[at]) == _recorded()[at], f"the {at}-th of {FILE.name} has changed"
+    RANGES.check(at)
 
 
 def test_the_recordings_hold_bounds_and_refusals() -> None:
-    if WRITES:
-        FILE.write_bytes(("\n\n== \n".join(map(_said, DRAWN)) + "\n").encode())
-    recorded = _recorded()
-    assert len(recorded) == WORLDS
-    told = "\n".join(recorded)
+    told = "\n".join(RANGES.all())
     for text in ("falls without end", "divides by", "cannot tell how small or large", "no limit is declared"):
         assert text in told, text
     answers = [line for line in told.splitlines() if line.startswith("    [")]
