@@ -15,7 +15,6 @@ from __future__ import annotations
 import hmac
 import json
 import os
-import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -23,7 +22,7 @@ from pathlib import Path
 from typing import Final
 
 from hubbub.errors import PolicyError
-from hubbub.ledger.files import flush_folder
+from hubbub.ledger.files import flush_folder, locked_in_time
 from hubbub.ledger.hash_chain import Connection, Head
 from hubbub.ledger.keys import Epochs
 
@@ -31,13 +30,6 @@ __all__ = ["ANCHOR", "is_anchored", "missing", "read", "stands", "unnamed", "wri
 
 ANCHOR: Final = "the anchor"
 """What it is called among the heads that `verify` looks for."""
-
-try:
-    import fcntl
-except ImportError:  # where there are no such locks, the last writer wins
-    fcntl = None  # type: ignore[assignment]
-
-_PAUSE: Final = 0.002
 
 
 def read(path: Path, name: str, keys: Epochs) -> tuple[int, str] | None:
@@ -172,18 +164,11 @@ def _alone(path: Path, patience: float) -> Iterator[None]:
     """One writer of an anchor at a time, so that it never moves back."""
     file = os.open(path.with_name(f"{path.name}-lock"), os.O_RDWR | os.O_CREAT, 0o600)
     try:
-        deadline = time.monotonic() + patience
-        while fcntl is not None:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() > deadline:
-                    raise PolicyError(
-                        f"the anchor {path} of the ledger is held by another process for too long. What was asked may "
-                        "have been recorded, and no answer is given; ask again, it is not charged twice."
-                    ) from None
-                time.sleep(_PAUSE)
+        if not locked_in_time(file, patience):
+            raise PolicyError(
+                f"the anchor {path} of the ledger is held by another process for too long. What was asked may "
+                "have been recorded, and no answer is given; ask again, it is not charged twice."
+            )
         yield
     finally:
         os.close(file)

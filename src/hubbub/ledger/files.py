@@ -7,10 +7,12 @@ that, and taking it for a new one would give its budget back.
 
 from __future__ import annotations
 
+import fcntl
 import glob
 import os
 import re
 import sqlite3
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -35,6 +37,7 @@ __all__ = [
     "hard_link",
     "held_too_long",
     "in_words",
+    "locked_in_time",
     "make_tables",
     "open_to_others",
     "too_large_to_open",
@@ -43,6 +46,7 @@ __all__ = [
 
 Fill = Callable[[Connection], None]
 
+_PAUSE = 0.002
 _CREATE = "Make one with `hubbub ledger create`, or name another file."
 
 
@@ -291,6 +295,21 @@ UNSURE = (
     "then, and not charged twice."
 )
 """What is said where a step may have been recorded."""
+
+
+def locked_in_time(file: int, patience: float) -> bool:
+    """Lock an open file until it is closed, and wait at most `patience` seconds for who holds it; False if he still
+    does then. The system lets go of a lock whose holder ends, however he ends.
+    """
+    until = time.monotonic() + patience
+    while True:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        except BlockingIOError:
+            if time.monotonic() > until:
+                return False
+            time.sleep(_PAUSE)
 
 
 def held_too_long(path: Path | None) -> PolicyError:

@@ -5,26 +5,22 @@ That is right where the one before it died, and wrong where it lives. Two clerks
 the other's runners do there, and read a refresh that the other was told of a moment too late.
 
 So a clerk holds a lock on a file beside its ledger (or beside `service.db`, where the ledger is in a database, which
-is of this machine alone) for as long as it lives. The system lets go of it when it ends,
-however it ends. One that was stopped runs what it began to its end, and holds it until then.
+is of this machine alone) for as long as it lives. The system lets go of it when it ends, however it ends. One that was
+stopped runs what it began to its end, and holds it until then.
 """
 
 from __future__ import annotations
 
-import fcntl
 import os
-import time
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
 
 from hubbub.errors import PolicyError
+from hubbub.ledger.files import locked_in_time
 from hubbub.ledger.policy import Policy
 from hubbub.service.people.at_home import place_of
 
 __all__ = ["Alone"]
-
-_PAUSE: Final = 0.05
 
 
 class Alone:
@@ -41,23 +37,17 @@ class Alone:
         except OSError as error:
             raise PolicyError(f"cannot write {path}: {error.strerror}. A service keeps it while it runs.") from None
         try:
-            self._take(path, time.monotonic() + patience)
+            self._take(path, patience)
         except BaseException:
             os.close(self._file)
             raise
 
-    def _take(self, path: Path, until: float) -> None:
-        while True:
-            try:
-                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() > until:
-                    raise PolicyError(
-                        f"another clerk ({self._holder}) serves this ledger, and holds {path}. A second one would take "
-                        "what it runs for dead. Stop it first: it ends once what runs there has ended."
-                    ) from None
-                time.sleep(_PAUSE)
+    def _take(self, path: Path, patience: float) -> None:
+        if not locked_in_time(self._file, patience):
+            raise PolicyError(
+                f"another clerk ({self._holder}) serves this ledger, and holds {path}. A second one would take "
+                "what it runs for dead. Stop it first: it ends once what runs there has ended."
+            )
         with suppress(OSError):  # of a full disk: it is for people to read
             os.ftruncate(self._file, 0)
             os.pwrite(self._file, f"{os.getpid()}\n".encode(), 0)
