@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from contextlib import closing, nullcontext
+from contextlib import closing, contextmanager, nullcontext
 from fractions import Fraction
 
 import pytest
@@ -136,13 +136,24 @@ def test_one_yes_is_for_one_charge_at_its_amount(world, act, people, monkeypatch
     assert (asked(act, request="new")["state"], spent(world)) == ("waiting", 2)
 
 
+@contextmanager
+def killed_at(monkeypatch, *places):
+    """The process dies as soon as it comes to one of these, each an object and the name of its method."""
+
+    def died(*_, **__):
+        raise SystemExit("killed")
+
+    with monkeypatch.context() as dying:
+        for at, name in places:
+            dying.setattr(at, name, died)
+        with pytest.raises(SystemExit):
+            yield
+
+
 def test_a_yes_is_not_for_more_than_was_shown_to_whoever_said_it(world, act, people, monkeypatch):
     told = asked(act)
-    with monkeypatch.context() as dying:
-        dying.setattr(world.desk.office, "ask", died)
-        dying.setattr(people.wishes, "reopen", died)
-        with pytest.raises(SystemExit):
-            act("sue", "decide", request=told["id"], yes=True, reason="x")
+    with killed_at(monkeypatch, (world.desk.office, "ask"), (people.wishes, "reopen")):
+        act("sue", "decide", request=told["id"], yes=True, reason="x")
     said = {"sql": COUNT, "options": TWO, "request": "r", "purpose": "a first look"}
     assert world.desk.office.hold("ada", Fraction(2), said, None) is None
     with pytest.raises(QueryError, match="before the rows or its cost changed"):
@@ -166,18 +177,11 @@ def test_what_is_said_of_nobody_is_refused_and_says_who_may_be_meant(world, act,
     assert act("sue", name_of, **given, **told)
 
 
-def died(*_, **__):
-    raise SystemExit("killed")
-
-
 def test_a_yes_whose_process_died_before_it_asked_waits_again(world, act, people, monkeypatch):
     """Before, it stood as granted for ever: nobody asked it, and nobody could decide it."""
     told = asked(act)
-    with monkeypatch.context() as dying:
-        dying.setattr(world.desk.office, "ask", died)
-        dying.setattr(people.wishes, "reopen", died)
-        with pytest.raises(SystemExit):
-            act("sue", "decide", request=told["id"], yes=True, reason="x")
+    with killed_at(monkeypatch, (world.desk.office, "ask"), (people.wishes, "reopen")):
+        act("sue", "decide", request=told["id"], yes=True, reason="x")
     assert act("ada", "answer", charge=told["id"])["state"] == "granted"
     take_up(people, world.ledger, [SPACE])
     assert act("ada", "answer", charge=told["id"])["state"] == "waiting"
@@ -189,11 +193,8 @@ def test_a_yes_whose_process_died_before_it_asked_waits_again(world, act, people
 
 def test_a_yes_whose_process_died_after_the_charge_is_that_question(world, act, people, monkeypatch):
     told = asked(act)
-    with monkeypatch.context() as dying:
-        for name in ("became", "reopen"):
-            dying.setattr(people.wishes, name, died)
-        with pytest.raises(SystemExit):
-            act("sue", "decide", request=told["id"], yes=True, reason="x")
+    with killed_at(monkeypatch, (people.wishes, "became"), (people.wishes, "reopen")):
+        act("sue", "decide", request=told["id"], yes=True, reason="x")
     assert (act("ada", "answer", charge=told["id"])["state"], spent(world)) == ("granted", 2)
     for _ in range(2):
         take_up(people, world.ledger, [SPACE])
@@ -211,14 +212,10 @@ def test_a_yes_to_more_budget_whose_process_died_waits_again_or_is_its_grant(wor
     """Before, it stood as granted for ever, without a grant."""
     act("sue", "grant", account="analyst:ada", epsilon="2", reason="x", passphrase=PHRASE)
     told = act("ada", "request_budget", epsilon="0.5", reason="the yearly report")
-    with monkeypatch.context() as dying:
-        if step == "before the grant":
-            dying.setattr(Office, "grant", died)
-        if step != "after its note":
-            dying.setattr(people.wishes, "became", died)
-            dying.setattr(people.wishes, "reopen", died)
-        with pytest.raises(SystemExit) if step != "after its note" else nullcontext():
-            act("sue", "decide", request=told["id"], yes=True, reason="x", passphrase=PHRASE)
+    noted = [(people.wishes, "became"), (people.wishes, "reopen")]
+    places = {"before the grant": [(Office, "grant"), *noted], "after the grant": noted, "after its note": None}[step]
+    with killed_at(monkeypatch, *places) if places else nullcontext():
+        act("sue", "decide", request=told["id"], yes=True, reason="x", passphrase=PHRASE)
     if step == "before the grant":  # an end for the same reason is no grant
         world.ledger.steward.revoke(SPACE, "analyst:ada", author="sue", reason="x")
         assert not world.ledger.balance.limit(SPACE, "ada")
