@@ -92,12 +92,10 @@ def _part(group: Mapping[int, Any], leaves: Sequence[Leaf]) -> Part:
 def _natural(data: bytes, at: int) -> tuple[int, int]:
     """A number of 7 bits a byte, the lowest first, and 64 bits in all: of more than these, readers drop some."""
     number = shift = 0
-    while (byte := data[at]) > 127:
+    while (byte := data[at]) > 127 and shift < 63:
         number |= (byte & 127) << shift
         shift += 7
         at += 1
-        if shift > 63:
-            raise TypeError("more than 64 bits")
     number |= byte << shift
     if number >> 64:
         raise TypeError("more than 64 bits")
