@@ -83,16 +83,26 @@ def test_ten_tenths_fill_a_budget_of_one_exactly():
 
 
 @pytest.mark.parametrize("count", [2, 10, 10**6, 10**12])
-@pytest.mark.parametrize("kind", [acc.PureFilter, acc.ZCDPFilter])
+@pytest.mark.parametrize(
+    "kind", ["epsilon", "epsilon or rho", "rho or epsilon", "rho", "rho and delta", "delta and rho"]
+)
 def test_how_many_charges_fit_is_said_by_a_quotient_and_three_looks(kind, count, monkeypatch):
     """However many they are, where a search would look some forty times."""
-    looks, within = [], kind._within
-    monkeypatch.setattr(kind, "_within", lambda f, total: looks.append(total) or within(f, total))
-    each = Fraction(1, count)
-    if kind is acc.PureFilter:
-        assert kind.of(1).how_many(acc.Cost(each, Fraction(0))) == count
-    else:
-        assert kind(rho=Fraction(1), delta_threshold=Fraction(0)).how_many(acc.Cost(None, each)) == count
+    looks, one, each = [], Fraction(1), Fraction(1, count)
+    full, cost = {
+        "epsilon": (acc.PureFilter.of(1), acc.Cost(each, Fraction(0))),
+        "epsilon or rho": (acc.ZCDPFilter(rho=one, delta_threshold=one, epsilon=one), acc.Cost(each, each * 2)),
+        "rho or epsilon": (acc.ZCDPFilter(rho=one, delta_threshold=one, epsilon=one), acc.Cost(each * 2, each)),
+        "rho": (acc.ZCDPFilter(rho=one, delta_threshold=Fraction(0)), acc.Cost(None, each)),
+        "rho and delta": (
+            acc.ZCDPFilter(rho=one, delta_threshold=one, epsilon=one),
+            acc.Cost(each / 9, each, each / 3),
+        ),
+        "delta and rho": (acc.ZCDPFilter(rho=one, delta_threshold=one), acc.Cost(None, each / 3, each)),
+    }[kind]
+    within = type(full)._within
+    monkeypatch.setattr(type(full), "_within", lambda f, total: looks.append(total) or within(f, total))
+    assert full.how_many(cost) == count
     assert len(looks) == 3
 
 
@@ -149,6 +159,13 @@ def test_one_question_at_the_whole_epsilon_fits_once_and_small_ones_far_more_oft
     after = f.charge(f.question(1))
     assert after.admits(after.question(after.largest))
     assert not after.admits(after.question(after.largest * Fraction(101, 100)))
+
+
+@pytest.mark.parametrize("epsilon", ["1/10", "1/4", "1/2", "1", "3/2"])
+def test_the_largest_question_is_the_one_that_fills_what_is_left(epsilon):
+    whole = acc.ZCDPFilter.of(8, "1e-6")
+    last = whole.question(Fraction(epsilon))
+    assert whole.charge(acc.Cost(None, whole.rho - last.rho)).largest == Fraction(epsilon)
 
 
 def test_the_either_or_filter_lets_pure_events_add_up_to_epsilon():

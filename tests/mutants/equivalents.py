@@ -16,6 +16,8 @@ _WAY: Final = "decides which way is gone, and both ways have the same integers"
 _SAME_BITS: Final = "numbers with and without a sign have the same 64 bits, which is all that is looked at"
 _ROOM: Final = "a bit more of a reach of a thousand bits: a number that fits is looked at, and is itself"
 _FORGOTTEN: Final = "decides when what was read is forgotten, and read anew it is the same: the chain has not grown"
+_GUESS: Final = "a guess of 1 is no better than none: it is searched for, and the search has the answer"
+_ENDLESS: Final = "amounts have a thousandth of so many digits, and what is beyond them is without end all the same"
 _FIRST: Final = "numpy reads the first letter of a kind of sort"
 
 
@@ -30,6 +32,12 @@ def _less_of_a_hash(fields: tuple[str, ...]) -> dict[str, str]:
 
 
 EQUIVALENT: Final[dict[str, dict[str, str]]] = {
+    "hubbub.accounting.filters": {
+        "_guess: 0 -> 1": _GUESS,
+        "_quotient: 0 -> 1": _GUESS,
+        "how_many: 200 -> 199": _ENDLESS,
+        "how_many: 200 -> 201": _ENDLESS,
+    },
     "hubbub.tables.measure": _less_of_a_hash(("counting", "argument", "values", "shift", "centre", "alone", "cap")),
     "hubbub.tables.growth": {
         ": (str, Size) -> (Size,)": "a name of a type, which the type checker alone reads",

@@ -86,7 +86,12 @@ ROOMS: Final[dict[str, tuple[str, ...]]] = {
         "tests/test_found_bounds.py",
         *_NOISE,
     ),
-    "hubbub.accounting.filters": ("tests/accounting/test_budget.py", "tests/accounting/test_events.py", *_LEDGER),
+    "hubbub.accounting.filters": (
+        "tests/accounting/test_budget.py",
+        "tests/golden/test_filters.py",
+        "tests/accounting/test_events.py",
+        *_LEDGER,
+    ),
     "hubbub.tables.relations": (*_WAY, *_TABLES, *_NEIGHBOURS),
     "hubbub.tables.repeats": ("tests/sql/test_repeats.py", *_WAY, *_NEIGHBOURS),
     "hubbub.tables.groups": ("tests/golden/test_keys.py", *_TABLES, *_NEIGHBOURS, "tests/sql"),
