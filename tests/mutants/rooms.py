@@ -36,7 +36,12 @@ _WAY: Final = (
     "tests/test_verbs.py",
     _EXAMPLES,
 )
-_LEDGER: Final = ("tests/ledger/test_store.py", "tests/ledger/test_life.py", "tests/ledger/test_limits.py")
+_LEDGER: Final = (
+    "tests/golden/test_ledgers.py",
+    "tests/ledger/test_store.py",
+    "tests/ledger/test_life.py",
+    "tests/ledger/test_limits.py",
+)
 _NEIGHBOURS: Final = ("tests/test_neighbours.py", "tests/test_ownership.py")
 _RANKED: Final = (
     "tests/engines/test_ranking_exactly.py",
