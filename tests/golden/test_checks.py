@@ -82,7 +82,7 @@ def _drawn() -> Iterator[Asked]:
 DRAWN = list(_drawn())
 
 
-def _declared(how: dict[str, Any]) -> dict[str, Any]:
+def declared(how: dict[str, Any]) -> dict[str, Any]:
     return {
         name: dataclasses.replace(table, **how) if isinstance(table, PrivateTable) and how else table
         for name, table in tables().items()
@@ -94,13 +94,13 @@ def _said(asked: Asked) -> str:
     sql, options, how, delta = asked
     head = f"-- {json.dumps([options, how, delta], default=str)}\n{sql}"
     try:
-        declared = _declared(how)
+        tables_of = declared(how)
     except hb.HubbubError as error:
         return f"{head}\n{type(error).__name__}: {error}"
     budget = hb.Budget(10**6, **(DELTA if delta else {}))
     with warnings.catch_warnings(), plain.only(plain=True):
         warnings.simplefilter("ignore", UserWarning)
-        with hb.Session(declared, budget=budget, ledger=None, _bits=SeededBits(sql)) as session:
+        with hb.Session(tables_of, budget=budget, ledger=None, _bits=SeededBits(sql)) as session:
             try:
                 check = session.check(sql, **options)
                 told = [repr(check), str(check)]

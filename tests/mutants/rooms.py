@@ -11,12 +11,14 @@ from typing import Final
 _RECORDED: Final = "tests/golden/test_recorded.py"
 _WRITTEN: Final = "tests/golden/test_written.py"
 _CHECKED: Final = "tests/golden/test_checks.py"
+_PRICED: Final = "tests/golden/test_priced.py"
 _ESTIMATED: Final = "tests/golden/test_estimated.py"
 _RANGES: Final = "tests/golden/test_ranges.py"
 _EXAMPLES: Final = "tests/test_docstrings.py"
 _TABLES: Final = (
     _RECORDED,
     _CHECKED,
+    _PRICED,
     _ESTIMATED,
     _RANGES,
     _EXAMPLES,
@@ -158,7 +160,15 @@ ROOMS: Final[dict[str, tuple[str, ...]]] = {
     "hubbub.ledger.timetable": (*_QUEUE, "tests/service/test_found_in_service.py", "tests/service/test_refreshed.py"),
     "hubbub.service.acts": _GATE,
     "hubbub.service.gate": _GATE,
-    "hubbub.session.run": (*_SESSION, "tests/test_looks.py", "tests/ledger", "tests/test_found_bounds.py"),
+    "hubbub.session.run": (
+        *_SESSION,
+        "tests/test_looks.py",
+        "tests/ledger",
+        "tests/test_found_bounds.py",
+        "tests/service/test_found_in_service.py",
+        "tests/service/test_whole_desk.py",
+        "tests/service/test_timetable.py",
+    ),
     "hubbub.session.looks": ("tests/test_looks.py", *_SESSION),
     "hubbub.session.finding": ("tests/test_found_bounds.py", *_SESSION),
     "hubbub.session.remembered": (
@@ -166,9 +176,14 @@ ROOMS: Final[dict[str, tuple[str, ...]]] = {
         "tests/test_linear.py",
     ),
     "hubbub.session.prepare": (
+        _PRICED,
         "tests/test_session.py",
         "tests/test_release.py",
         "tests/test_reviewed.py",
+        "tests/test_looks.py",
+        "tests/test_found_bounds.py",
+        "tests/test_total_error.py",
+        "tests/test_remedies_of_options.py",
         "tests/tables/test_conditions.py",
         "tests/ledger",
         "tests/cli/test_questions.py",

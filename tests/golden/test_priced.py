@@ -1,0 +1,136 @@
+"""What drawn questions are called, how far one unit moves what is measured for them, and what they cost, as recorded.
+
+The questions of the golden list, and some more, with options and declarations drawn by chance. No row is read. A name
+that changes makes a question new that was answered before: it would be charged again. `HUBBUB_GOLDEN=write` writes it
+anew.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import json
+from collections.abc import Iterator
+from functools import lru_cache
+from random import Random
+from typing import Any
+
+import pytest
+
+import hubbub as hb
+from golden.kept import Kept
+from golden.queries import GOLDEN
+from golden.recorded import World
+from golden.test_checks import AMOUNTS, DECLARED, DELTA, GAUSSIAN, LIMITS, declared
+from hubbub.accounting.codec import to_json
+from hubbub.errors import HubbubError
+from hubbub.session.options import Options
+from hubbub.session.prepare import PricedStatement, ask
+from hubbub.sql.emit.plan import summed
+from hubbub.tables.plan import Plan
+
+COUNT, PARTS = 320, 20
+NOW = dt.datetime(2025, 3, 30, 2, 30)
+MORE = [
+    "SELECT name, COUNT(*) FROM customer GROUP BY name",
+    "SELECT phone, COUNT(*), SUM(balance) FROM customer GROUP BY phone",
+    "SELECT phone, segment, COUNT(DISTINCT c_id), AVG(balance) FROM customer GROUP BY phone, segment",
+    "SELECT o_id, COUNT(*) FROM orders GROUP BY o_id",
+    "SELECT phone, COUNT(*) AS n FROM customer GROUP BY phone ORDER BY n DESC LIMIT 3",
+    "SELECT o_id, COUNT(DISTINCT c_id) AS n FROM orders WHERE clerk > 2 GROUP BY o_id ORDER BY n DESC LIMIT 2",
+    "SELECT phone, MEDIAN(balance) FROM customer GROUP BY phone",
+    "SELECT name, STDDEV(balance), COUNT(balance) FROM customer GROUP BY name",
+    "SELECT APPROX_TOP_K(part, 3) AS a, MODE(priority) AS b FROM lineitem l JOIN orders o ON l.o_id = o.o_id",
+    "SELECT status, CORR(total, clerk), REGR_SLOPE(total, clerk), GEOMEAN(total + 1) FROM orders GROUP BY status",
+    "SELECT status, QUANTILE_CONT(total, [0.1, 0.5, 0.9]), MIN(total), MAX(clerk) FROM orders GROUP BY status",
+    "SELECT SUM(total) / COUNT(*), VAR_POP(total), COVAR_SAMP(total, clerk) FROM orders",
+]
+Asked = tuple[str, dict[str, Any], int, bool]
+
+
+@lru_cache(maxsize=len(DECLARED))
+def _world(how: int) -> World:
+    return World(declared(DECLARED[how]))
+
+
+def _drawn() -> Iterator[Asked]:
+    """A question, its options, the number of its declarations, and whether the budget has a delta."""
+    chance = Random("priced")
+    questions = [*(entry for family in GOLDEN.values() for entry in family), *MORE, *MORE, *MORE]
+    chance.shuffle(questions)
+    for at in range(COUNT):
+        entry = questions[at % len(questions)]
+        sql, more = (entry, {}) if isinstance(entry, str) else entry
+        kept = {name: more[name] for name in ("params", "keys", "weights", "weight") if name in more}
+        options = {**chance.choice(AMOUNTS), **chance.choice(LIMITS), **kept}
+        yield (
+            sql,
+            options,
+            chance.randrange(len(DECLARED)),
+            chance.random() < (0.95 if GAUSSIAN & options.keys() else 0.5),
+        )
+
+
+DRAWN = list(_drawn())
+
+
+def _digest(value: object) -> str:
+    return hashlib.sha256(str(value).encode()).hexdigest()[:16]
+
+
+def _measured(plan: Plan) -> Iterator[str]:
+    yield f"  {_digest(plan.key())} {plan.tables} {plan.group_count} {plan.auto} {plan.norm} read {sorted(plan.read)}"
+    for measurement in plan.measurements:
+        name = json.dumps(measurement.canonical())
+        yield f"    {_digest(name)} {name:.160} {'clipped' if plan.clips(measurement) else ''}"
+        if summed(measurement):
+            moves = plan.sensitivity(measurement), plan.squared_sensitivity(measurement)
+            yield f"      moves {moves} / {plan.fineness(measurement)}"
+
+
+def _said(at: int) -> str:
+    sql, options, how, delta = DRAWN[at]
+    told = [f"-- {json.dumps([options, DECLARED[how], delta], default=str)}", sql]
+    budget = hb.Budget(10**6, **(DELTA if delta else {}))
+    try:
+        world = _world(how)
+        asked = ask(sql, world.catalog, world.outer, Options(**options), lambda _: budget, NOW)
+    except HubbubError as error:
+        return "\n".join([*told, f"{type(error).__name__}: {error}"])
+    if not isinstance(asked, PricedStatement):
+        return "\n".join([*told, "public"])
+    told.append(f"{asked.key('v')[:16]} {asked.space} {asked.dataset} {asked.amount} {asked.dated}")
+    for plans in asked.plans:
+        for plan in plans:
+            told += _measured(plan)
+    told += [f"  {part.plan} {part.share} {part.amount} {part.draws!r:.160} {part.note}" for part in asked.price.parts]
+    told.append(f"  {_digest(to_json(asked.event))} {asked.price.epsilon} {asked.price.rho} {asked.price.delta}")
+    if asked.looks is not None:
+        told += [f"  look {_digest(to_json(price.event))} {price.rho}" for price in asked.looks.prices]
+    return "\n".join(told)
+
+
+PRICED = Kept("priced", _said, COUNT)
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_names_moves_and_costs_are_as_recorded(part: int) -> None:
+    for at in range(part, COUNT, PARTS):
+        PRICED.check(at)
+
+
+def test_the_recordings_hold_costs_of_every_kind() -> None:
+    texts = PRICED.all()
+    assert sum("Error: " not in text for text in texts) > COUNT // 2
+    told = "\n".join(texts)
+    for text in (
+        "DiscreteLaplace",
+        "DiscreteGaussian",
+        "clipped",
+        "GroupThreshold",
+        "look ",
+        '"cap"',
+        '"auto"',
+        "public",
+    ):
+        assert text in told, text
