@@ -87,6 +87,49 @@ def test_a_value_of_another_type_is_null_and_changes_no_other(tmp_path: Path, ba
         )
 
 
+WIDE = [("UTF-16le", "utf-16-le"), ("UTF-16be", "utf-16-be")]
+
+
+@pytest.mark.parametrize(("encoding", "codec"), WIDE)
+def test_texts_of_16_bits_that_are_no_characters_are_null_and_never_one(
+    tmp_path: Path, encoding: str, codec: str
+) -> None:
+    """SQLite takes two bytes behind half a character for its other half, whatever they are: three people were one."""
+    path, placeholder = tmp_path / "v.sqlite", "\u1111\u2222"
+    stored = ["\ud800A", "\ud800\u0441", "\ud800\udc41", "A\ud800", "\udc00A", "\ufffd\ufffd", "\ufeffA", "A\0"]
+    with sqlite3.connect(path) as con:
+        con.execute(f"PRAGMA encoding = '{encoding}'")
+        con.execute("CREATE TABLE visits (id TEXT, ward TEXT, n INTEGER)")
+        con.executemany("INSERT INTO visits VALUES (?, 'A', 7)", [(f"{i}{placeholder}",) for i in range(len(stored))])
+    con.close()
+    data = path.read_bytes()
+    for i, text in enumerate(stored):
+        old, new = (f"{i}{end}".encode(codec, "surrogatepass") for end in (placeholder, text))
+        assert data.count(old) == 1
+        data = data.replace(old, new)
+    path.write_bytes(data)
+    rows = hold("v", SqliteFile(str(path), "visits"), {}).table()
+    read = [None, None, "\U00010041", None, None, "\ufffd\ufffd", "\ufeffA", "A\0"]
+    texts = [None if text is None else f"{i}{text}" for i, text in enumerate(read)]
+    assert rows.to_pydict() == {"id": texts, "ward": ["A"] * 8, "n": [7] * 8}
+    with session(declared(path, columns={})) as asked:
+        assert asked.sql("SELECT COUNT(DISTINCT id) AS n FROM v", epsilon=1000).rows() == [(4,)]
+
+
+@pytest.mark.parametrize("bad", HOSTILE, ids=repr)
+@pytest.mark.parametrize(("encoding", "codec"), WIDE)
+def test_a_file_of_16_bits_is_read_as_one_of_8(tmp_path: Path, encoding: str, codec: str, bad: Any) -> None:
+    read = []
+    for of in ("UTF-8", encoding):
+        path = tmp_path / f"{of}.sqlite"
+        with sqlite3.connect(path) as con:
+            con.execute(f"PRAGMA encoding = '{of}'")
+        con.close()
+        database(path, (1000, *[bad] * 6), (1001, bytes(3), b"\xfe", None, bad, "\u00e4\U0001f600", b""))
+        read.append(hold("v", SqliteFile(str(path), "visits"), {"any": Kind.TEXT}).table())
+    assert read[0].equals(read[1])
+
+
 @pytest.mark.parametrize("kind", ["DECIMAL(20)", "NUMERIC", "REAL", "DATE", "DATETIME", "BOOLEAN"])
 def test_a_unit_whose_values_would_become_one_is_refused(tmp_path: Path, kind: str) -> None:
     """As doubles 2^53 and 2^53 + 1 are one, and as days or moments several texts are: two people would be one unit."""

@@ -2,7 +2,8 @@
 
 SQLite gives each value a type of its own. A column's kind is that of its declared type, by SQLite's rule of affinity
 (https://sqlite.org/datatype3.html, 3.1), or as the policy says; a value of another type is NULL, and so is a text that
-is not UTF-8. Dates and times are texts in ISO form.
+is not in the file's encoding. SQLite checks no text: of a file in UTF-16 it makes one character of several that are
+none, so the bytes are taken as they are stored. Dates and times are texts in ISO form.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ import contextlib
 import datetime as dt
 import os
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final
 from urllib.parse import quote as percent
 
 import pyarrow as pa
@@ -28,6 +29,10 @@ __all__ = ["read_sqlite", "sqlite_columns", "sqlite_tables", "sqlite_values"]
 
 _MANY = 1 << 16
 """Rows at a time."""
+_WIDE: Final[Mapping[str, str]] = {"UTF-16le": "utf-16-le", "UTF-16be": "utf-16-be"}
+"""What SQLite calls the encodings of 16 bits, and Python."""
+_STORED: Final = "CASE typeof({0}) WHEN 'text' THEN CAST({0} AS BLOB) WHEN 'blob' THEN NULL ELSE {0} END"
+"""The bytes of a text as they are stored; no kind takes a blob."""
 
 
 def sqlite_columns(
@@ -84,11 +89,13 @@ def read_sqlite(path: str, inner: str, schema: pa.Schema, kinds: Mapping[str, Ki
     """
     if _writing(path):
         raise OSError("the file is being written")
-    columns = ", ".join(map(quoted, schema.names))
     fits = [_FITS.get(kinds[column], lambda _: None) for column in schema.names]
-    tables = [schema.empty_table()]
+    columns, tables = [quoted(column) for column in schema.names], [schema.empty_table()]
     with _opened(path) as con:
-        cursor = con.execute(f"SELECT {columns} FROM {quoted(inner)}")
+        wide = _WIDE.get(con.execute("PRAGMA encoding").fetchone()[0])
+        if wide is not None:
+            columns, fits = [_STORED.format(column) for column in columns], [_of_wide(fit, wide) for fit in fits]
+        cursor = con.execute(f"SELECT {', '.join(columns)} FROM {quoted(inner)}")
         while rows := cursor.fetchmany(_MANY):
             tables.append(rows_as_table(rows, schema, fits))
     return pa.concat_tables(tables)
@@ -121,6 +128,11 @@ def _text(value: bytes) -> str | None:
     with contextlib.suppress(UnicodeDecodeError):
         return value.decode("utf-8")
     return None
+
+
+def _of_wide(fit: Callable[[Any], Any], encoding: str) -> Callable[[Any], Any]:
+    """What becomes of a value where the bytes of a text stand for it; raises where these are not in the encoding."""
+    return lambda value: fit(value.decode(encoding) if isinstance(value, bytes) else value)
 
 
 def _affinity(declared: str) -> Kind | None:
