@@ -53,6 +53,8 @@ ACCOUNTS = [
     *(f"token:{name}" for name in TOKENS),
     *("everyone", "training", "block:x", "ada"),
 ]
+ODD = ['["neighbours", "token", "training"]', '{"neighbours": 1, "token": 2, "paid_from": "training "}']
+"""Details that say less than they seem to."""
 ADDED = [Cost(Fraction(1, 10), Fraction(1, 200)), Cost(None, Fraction(1, 1000))]
 EPSILONS = [Fraction(n, 20) for n in (1, 2, 2, 4, 5, 10, 20, 60)]
 
@@ -110,7 +112,7 @@ class _World:
             "epsilon": chance.choice(EPSILONS),
             "question_key": f"k{chance.randrange(3)}",
             "sql": "SELECT COUNT(*) FROM visits",
-            "details": json.dumps(told),
+            "details": chance.choice([json.dumps(told)] * 15 + ODD),
             "cost": chance.choice(COSTS),
             "request": chance.choice([None] * 5 + ["r"]),
             "purpose": chance.choice([None, "a look"]),

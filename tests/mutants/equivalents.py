@@ -18,6 +18,7 @@ _ROOM: Final = "a bit more of a reach of a thousand bits: a number that fits is 
 _FORGOTTEN: Final = "decides when what was read is forgotten, and read anew it is the same: the chain has not grown"
 _GUESS: Final = "a guess of 1 is no better than none: it is searched for, and the search has the answer"
 _ENDLESS: Final = "amounts have a thousandth of so many digits, and what is beyond them is without end all the same"
+_BOTH: Final = "a budget is written with both or with neither: one test is for the type checker"
 _FIRST: Final = "numpy reads the first letter of a kind of sort"
 
 
@@ -112,6 +113,10 @@ EQUIVALENT: Final[dict[str, dict[str, str]]] = {
         ),
     },
     "hubbub.ledger.books": {
+        "_budget_of: delta is None or threshold is None -> delta is None": _BOTH,
+        "_budget_of: delta is None or threshold is None -> threshold is None": _BOTH,
+        "_budget_of: own is None or share is None -> own is None": _BOTH,
+        "_budget_of: own is None or share is None -> share is None": _BOTH,
         "begin: len(self._totals) > _MANY -> len(self._totals) >= _MANY": _FORGOTTEN,
         ": 1000 -> 1001": _FORGOTTEN,
         ": 1000 -> 999": _FORGOTTEN,

@@ -59,6 +59,7 @@ _GATE: Final = (
 )
 
 _NOISE: Final = (
+    "tests/golden/test_mechanisms.py",
     "tests/mechanisms/test_theorems.py",
     "tests/mechanisms/test_privacy.py",
     "tests/mechanisms/test_shape.py",
