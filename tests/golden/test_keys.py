@@ -20,7 +20,7 @@ import hubbub as hb
 from golden.kept import Kept
 from seeded import SeededBits
 
-WORLDS, EACH = 28, 16
+WORLDS, EACH = 36, 16
 DAY, HOUR = dt.date(2024, 2, 28), dt.datetime(2024, 2, 28, 23, 30)
 ROWS = pa.table(
     {
@@ -34,6 +34,7 @@ ROWS = pa.table(
     }
 )
 Declared = Callable[[], Any]
+World = tuple[dict[str, Declared], dict[str, Any], list[tuple[str, dict[str, Any]]]]
 DECLARED: dict[str, list[Declared | None]] = {
     "n": [
         *(None, lambda: hb.between(0, 9), lambda: hb.between(-3, 3, nullable=False), lambda: hb.between(0, 5000)),
@@ -116,6 +117,24 @@ TERMS = [
     *("CASE WHEN n > 2 THEN 9223372036854775807 ELSE -9223372036854775807 END", "n * 4611686018427387904"),
     *("CASE WHEN n > 2 THEN DATE '2024-01-01' ELSE DATE '2023-01-01' END", "CASE WHEN b THEN n ELSE LENGTH(s) END"),
 ]
+NULLS = [
+    *("COALESCE(n, -1)", "COALESCE(n, 2)", "COALESCE(d, DATE '2024-02-28')", "COALESCE(d, DATE '1990-01-01')"),
+    *(
+        "COALESCE(t, TIMESTAMP '2024-02-28 23:30:00')",
+        "COALESCE(b, FALSE)",
+        "COALESCE(s, 'a')",
+        "n IS NULL",
+        "d IS NULL",
+    ),
+    *(
+        "EXTRACT(day FROM COALESCE(d, DATE '2024-03-05'))",
+        "COALESCE(n % 2, 7)",
+        "COALESCE(n, LENGTH(s))",
+        "IF(n IS NULL, 1, 2)",
+    ),
+    *("DATE_TRUNC('month', COALESCE(d, DATE '1990-01-01'))", "NOT COALESCE(b, TRUE)", "COALESCE(NULLIF(n, 2), 4)"),
+    *("CASE WHEN d IS NULL THEN 'none' ELSE 'some' END", "COALESCE(CAST(n AS VARCHAR), '-')", "COALESCE(x, 0.5)"),
+]
 COUNTED = [
     "SELECT k, COUNT(*) AS c FROM (SELECT id, COUNT(*) AS k FROM v GROUP BY id) GROUP BY k",
     "SELECT LEAST(k, 3) AS m, COUNT(*) AS c FROM (SELECT id, COUNT(n) AS k FROM v GROUP BY id) GROUP BY m",
@@ -143,17 +162,17 @@ KEYS: dict[str, list[Any]] = {
 }
 
 
-def _drawn() -> Iterator[tuple[dict[str, Declared], dict[str, Any], list[tuple[str, dict[str, Any]]]]]:
+def _drawn(seed: str, worlds: int, terms: list[str]) -> Iterator[World]:
     """How the table is declared, and the questions that it is asked, with their options."""
-    chance = Random("keys")
-    for _ in range(WORLDS):
+    chance = Random(seed)
+    for _ in range(worlds):
         drawn = {name: chance.choice(some) for name, some in DECLARED.items()}
-        limits, asked = chance.choice(LIMITS), list[tuple[str, dict[str, Any]]]()
+        limits, asked = chance.choice(LIMITS if terms is TERMS else LIMITS[:5]), list[tuple[str, dict[str, Any]]]()
         for _ in range(EACH):
-            if chance.random() < (0.15 if limits else 0.8):
+            if terms is TERMS and chance.random() < (0.15 if limits else 0.8):
                 asked.append((chance.choice(COUNTED), {}))
                 continue
-            term, where, name = chance.choice(TERMS), chance.choice(WHERES), chance.choice(["", "", " AS p"])
+            term, where, name = chance.choice(terms), chance.choice(WHERES), chance.choice(["", "", " AS p"])
             called = "p" if name else term if term in DECLARED else ""
             keys = {"keys": {called: KEYS[called]}} if called in KEYS and chance.random() < 0.15 else {}
             where = f" WHERE {where}" if where else ""
@@ -162,7 +181,7 @@ def _drawn() -> Iterator[tuple[dict[str, Declared], dict[str, Any], list[tuple[s
         yield declared, limits, asked
 
 
-DRAWN = list(_drawn())
+DRAWN = [*_drawn("keys", WORLDS - 8, TERMS), *_drawn("nulls", 8, NULLS)]
 
 
 def _short(groups: list[Any]) -> str:
@@ -175,7 +194,7 @@ def error_of(error: hb.HubbubError) -> str:
     return f"{type(error).__name__}: {error}" + "".join(f"\n    way: {way}" for way in ways)
 
 
-def _said(world: tuple[dict[str, Declared], dict[str, Any], list[tuple[str, dict[str, Any]]]]) -> str:
+def _said(world: World) -> str:
     """What is recorded of one table."""
     makes, limits, questions = world
     try:
