@@ -336,7 +336,7 @@ def _too_many(column: Column, what: Between, keys: GiveKeys) -> PolicyError:
         if kind is Kind.INTEGER:
             size = math.floor(high) - math.ceil(low) + 1
         # A power of ten that cuts the range into 10 to 100 groups.
-        power = math.floor(math.log10(high - low)) - 1 if high > low else 0
+        power = math.floor(math.log10(high - low)) - 1
         step = f"{10**power}" if power >= 0 else f"{Decimal(10) ** power:f}"
         ends = ", ".join(f"{float(low + (high - low) * i / 4):g}" for i in range(5))
         coarser = ways = f"GROUP BY FLOOR({name} / {step})"
