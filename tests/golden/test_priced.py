@@ -43,6 +43,7 @@ MORE = [
     "SELECT APPROX_TOP_K(part, 3) AS a, MODE(priority) AS b FROM lineitem l JOIN orders o ON l.o_id = o.o_id",
     "SELECT status, CORR(total, clerk), REGR_SLOPE(total, clerk), GEOMEAN(total + 1) FROM orders GROUP BY status",
     "SELECT status, QUANTILE_CONT(total, [0.1, 0.5, 0.9]), MIN(total), MAX(clerk) FROM orders GROUP BY status",
+    "SELECT status, SUM(3), AVG(2), COUNT(1), SUM(clerk - clerk) FROM orders GROUP BY status",
     "SELECT SUM(total) / COUNT(*), VAR_POP(total), COVAR_SAMP(total, clerk) FROM orders",
 ]
 Asked = tuple[str, dict[str, Any], int, bool]
