@@ -70,6 +70,7 @@ _NOISE: Final = (
     _CHECKED,
 )
 _QUEUE: Final = (
+    "tests/golden/test_timetables.py",
     "tests/service/test_schedule.py",
     "tests/service/test_timetable.py",
     "tests/service/test_desk.py",
