@@ -89,16 +89,14 @@ def test_ten_tenths_fill_a_budget_of_one_exactly():
 def test_how_many_charges_fit_is_said_by_a_quotient_and_three_looks(kind, count, monkeypatch):
     """However many they are, where a search would look some forty times."""
     looks, one, each = [], Fraction(1), Fraction(1, count)
+    either = acc.ZCDPFilter(rho=one, delta_threshold=one / 4, epsilon=one)
     full, cost = {
         "epsilon": (acc.PureFilter.of(1), acc.Cost(each, Fraction(0))),
-        "epsilon or rho": (acc.ZCDPFilter(rho=one, delta_threshold=one, epsilon=one), acc.Cost(each, each * 2)),
-        "rho or epsilon": (acc.ZCDPFilter(rho=one, delta_threshold=one, epsilon=one), acc.Cost(each * 2, each)),
+        "epsilon or rho": (either, acc.Cost(each, each * 2)),
+        "rho or epsilon": (either, acc.Cost(each * 2, each)),
         "rho": (acc.ZCDPFilter(rho=one, delta_threshold=Fraction(0)), acc.Cost(None, each)),
-        "rho and delta": (
-            acc.ZCDPFilter(rho=one, delta_threshold=one, epsilon=one),
-            acc.Cost(each / 9, each, each / 3),
-        ),
-        "delta and rho": (acc.ZCDPFilter(rho=one, delta_threshold=one), acc.Cost(None, each / 3, each)),
+        "rho and delta": (either, acc.Cost(each / 9, each, each / 9)),
+        "delta and rho": (either, acc.Cost(None, each / 3, each / 4)),
     }[kind]
     within = type(full)._within
     monkeypatch.setattr(type(full), "_within", lambda f, total: looks.append(total) or within(f, total))
