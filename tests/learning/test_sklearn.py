@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import json
 import pickle
 from typing import Any
 
@@ -18,7 +20,9 @@ from hubbub.learning import (
     KMeans,
     LinearRegression,
     LogisticRegression,
+    load,
 )
+from hubbub.learning.exact import WEIGHT_ONE
 from seeded import SeededBits
 
 pytest.importorskip("sklearn", reason="scikit-learn is not installed")
@@ -57,6 +61,8 @@ MODELS = [
     LogisticRegression(NAMES, "job", bins=4),
     AdditiveModel(NAMES, "ill", bins=5),
     AdditiveModel(NAMES, "pay", bins=5),
+    AdditiveModel(NAMES, "job", bins=5, pairs=[("x", "ward"), ("z", "x")]),
+    AdditiveModel(NAMES, "pay", pairs=[("x", "ward")]),
     LinearRegression(NAMES, "pay"),
     GaussianNB(["x", "z"], "ill"),
     KMeans(["x", "z", "job"], n_clusters=3),
@@ -86,6 +92,48 @@ def test_a_pipeline_says_the_same(model: Any) -> None:
         assert np.abs(ours.transform(rows) - theirs.transform(rows)).max() < 0.02
 
 
+def of_any_columns(seed: int) -> tuple[Any, dict[str, Any]]:
+    """Columns of every kind, with NULL and without, of values that are declared and of others."""
+    rng = np.random.default_rng(seed)
+    n, rows = 500, dict[str, Any]()
+    rows["whole"] = rng.integers(-3, 40, n).astype(float)
+    rows["number"] = np.where(rng.random(n) < 0.1, np.nan, rng.normal(0, 3, n))
+    rows["tail"] = np.where(rng.random(n) < 0.8, 0.0, rng.integers(0, 1000, n).astype(float))
+    rows["two"] = rng.choice(np.array(["no", "yes", None], object), n)
+    rows["a__b"] = rng.choice(np.array([1, 2, 3, 9], object), n)
+    rows["null"] = rng.choice(np.array(["p", "q", "zz", None], object), n)
+    rows["out"] = np.where((rows["number"] > 0) ^ (rows["two"] == "yes"), "sick", "healthy")
+    rows["miles"] = rng.uniform(0, 9, n)
+    declared: dict[str, Any] = {
+        "whole": hb.between(0, 30, nullable=False), "number": hb.between(-5, 7), "tail": hb.edges(0, 1, 50, 1000),
+        "two": hb.one_of("no", "yes"), "a__b": hb.one_of(1, 2, 3), "null": hb.one_of("p", None, "q"),
+        "out": hb.one_of("sick", "healthy"), "miles": hb.between(0, 9),
+    }  # fmt: skip
+    return pd.DataFrame(rows), declared
+
+
+@pytest.mark.parametrize(("target", "sought"), [("out", False), ("miles", False), ("out", True)])
+def test_a_pipeline_with_pairs_of_any_columns_predicts_the_same(target: str, sought: bool) -> None:
+    names = ["whole", "number", "tail", "two", "a__b", "null"]
+    pairs: Any = "auto" if sought else list(itertools.combinations(names, 2))
+    model = AdditiveModel(names, target, pairs=pairs, rows=4_000_000 if sought else 50)
+    rows, declared = of_any_columns(6)
+    ours = model.fit(rows, columns=declared, epsilon=5, delta="1e-6", bits=SeededBits(5))
+    assert "number x two" in ours.pairs_
+    # Weights as noise might make them: so that every cell tells.
+    kept, rng = json.loads(ours.to_json()), np.random.default_rng(8)
+    kept["fit"]["weights"] = rng.integers(-WEIGHT_ONE // 2, WEIGHT_ONE // 2, np.shape(kept["fit"]["weights"])).tolist()
+    ours, (fresh, _) = load(json.dumps(kept)), of_any_columns(7)
+    theirs = pickle.loads(pickle.dumps(ours.to_sklearn()))
+    if target == "out":
+        assert ours.decision_function(fresh) == pytest.approx(theirs.decision_function(fresh[names]), abs=0.005)
+        assert np.ptp(ours.decision_function(fresh)) > 1
+    else:
+        said = np.clip(theirs.predict(fresh[names]), 0, 9)
+        assert ours.predict(fresh) == pytest.approx(said, abs=0.05)
+        assert np.ptp(said) > 1
+
+
 @pytest.mark.parametrize("model", MODELS, ids=repr)
 def test_scikit_learn_clones_and_checks(model: Any) -> None:
     from sklearn.base import clone
@@ -112,8 +160,8 @@ _KNOWN = {"SimpleImputer", "MinMaxScaler", "StandardScaler", "KBinsDiscretizer",
 
 
 def test_a_pipeline_is_made_of_steps_that_skl2onnx_knows() -> None:
-    """It has none for MissingIndicator, and needs an intercept of numpy: seen with skl2onnx 1.20."""
-    for model in MODELS:
+    """It has none for MissingIndicator, and needs an intercept of numpy: seen with skl2onnx 1.20, without pairs."""
+    for model in (m for m in MODELS if not getattr(m, "pairs", None)):
         pipe = fitted(type(model)(**model.get_params())).to_sklearn()
         parts = [step for _, step, _ in pipe.steps[0][1].transformers_]
         names = {type(s).__name__ for part in parts for s in (dict(getattr(part, "steps", [("", part)])).values())}

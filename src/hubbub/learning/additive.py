@@ -119,7 +119,7 @@ class AdditiveModel(Estimator):
     def _stages(self, problem: Problem, rows: float) -> list[Problem]:
         """The models that are drawn one after another with about so many rows, the last of which is kept; each as long
         as it can be."""
-        settled = _forecast(problem) if bins_are_bought(problem, rows) else problem
+        settled = _forecast(problem, rows)
         if not self._seeks or not pairs_are_sought(settled, rows):
             return [settled]
         return [first_of(settled), rest_of(settled, longest_pairs(settled.design, wide=True))]
@@ -133,7 +133,7 @@ class AdditiveModel(Estimator):
     def _check_noise(self, problem: Problem, rows: int) -> None:
         stages = self._stages(problem, rows)
         if len(stages) > 1:
-            check_noise_of_tables(_forecast(problem) if bins_are_bought(problem, rows) else problem)
+            check_noise_of_tables(_forecast(problem, rows))
         for stage in stages:
             if isinstance(problem.target, Classes):
                 predicted_classes(stage, rows)
@@ -249,10 +249,12 @@ def _predicted_once(problem: Problem, rows: int) -> tuple[int, float]:
     return predicted_numbers(problem, rows, "auto", None)
 
 
-def _forecast(problem: Problem) -> Problem:
-    """What is drawn after edges were bought, of as many bins as there are in any case."""
-    plain = replace(problem, design=longest(problem.design))
-    return the_rest(plain)
+def _forecast(problem: Problem, rows: float) -> Problem:
+    """What is drawn with about so many rows: after edges were bought, if they are, of as many bins as there are in any
+    case."""
+    if not bins_are_bought(problem, rows):
+        return problem
+    return the_rest(replace(problem, design=longest(problem.design)))
 
 
 def _listed(what: Any) -> list[Any]:

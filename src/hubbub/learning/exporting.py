@@ -30,8 +30,6 @@ def pipeline(model: Any) -> Any:
         raise ParameterError("to_sklearn needs scikit-learn (the package is called scikit-learn).") from None
     model._fitted()
     inner = model._exported()
-    if any(isinstance(column, Pair) for column in inner.design_.columns.values()):
-        raise ParameterError("a model with pairs of columns has no counterpart in scikit-learn.")
     if inner._counterpart == "GaussianNB":
         return Pipeline([("columns", _columns(inner.design_, own=True)), ("model", _gaussian(inner))])
     last = _last(inner)
@@ -91,17 +89,29 @@ def _spread(design: Design, weights: Any, *, once: bool = False) -> Any:
     parts = []
     for start, column in zip(design.starts, design.columns.values(), strict=True):
         own = np.array(weights[:, start - 1 : start - 1 + len(column.names)], np.float64)
-        if isinstance(column, Numbers) and column.edges and column.nullable:
-            first = int(column.linear)
-            middle = np.searchsorted([float(e) for e in column.edges[1:-1]], _middle(column), "right")
-            own[:, -1] -= own[:, first + int(middle)]
-        if isinstance(column, Categories) and None in column.values:
-            null = column.values.index(None)
-            known = [i for i in range(own.shape[1]) if i != null]
-            own = own[:, [*known, null, null]]
-            own[:, -1] *= not once
-        parts.append(own)
+        if isinstance(column, Pair):
+            first, second = column.parts
+            cells = _spread_column(second, own.reshape(len(own), len(first.names), len(second.names)))
+            cells = _spread_column(first, cells.swapaxes(1, 2)).swapaxes(1, 2)
+            parts.append(cells.reshape(len(own), -1))
+        else:
+            parts.append(_spread_column(column, own, once=once))
     return np.ascontiguousarray(np.hstack(parts))
+
+
+def _spread_column(column: Categories | Numbers, weights: Any, *, once: bool = False) -> Any:
+    """The same of one column, whose features are along the last axis."""
+    own = weights.copy()
+    if isinstance(column, Numbers) and column.edges and column.nullable:
+        first = int(column.linear)
+        middle = np.searchsorted([float(e) for e in column.edges[1:-1]], _middle(column), "right")
+        own[..., -1] -= own[..., first + int(middle)]
+    if isinstance(column, Categories) and None in column.values:
+        null = column.values.index(None)
+        known = [i for i in range(own.shape[-1]) if i != null]
+        own = own[..., [*known, null, null]]
+        own[..., -1] *= not once
+    return own
 
 
 def _middle(column: Numbers) -> float:
@@ -117,7 +127,6 @@ def _columns(design: Design, *, own: bool = False) -> Any:
     import pandas as pd
     from sklearn.compose import ColumnTransformer
 
-    steps: list[tuple[str, Any, list[str]]] = []
     frame: dict[str, Any] = {}
     for name, column in design.columns.items():
         if isinstance(column, Categories):
@@ -126,14 +135,53 @@ def _columns(design: Design, *, own: bool = False) -> Any:
             frame[name] = np.array([column.values[0], column.values[-1]], object)
         elif isinstance(column, Numbers):
             frame[name] = [float(column.low), float(column.high)]
-        for part, step in _steps(column, own):
-            steps.append((f"{name} {part}", step, [name]))
+    steps: list[tuple[str, Any, list[str]]] = []
+    for name, column in design.columns.items():
+        if isinstance(column, Pair):
+            steps.append((_step(name, "cells"), _cells(column), list(column.names_in)))
+        else:
+            steps += [(_step(name, part), step, [name]) for part, step in _steps(column, own)]
     chosen = ColumnTransformer(steps, sparse_threshold=0).fit(pd.DataFrame(frame))
     for name, column in design.columns.items():
-        if isinstance(column, Numbers) and column.edges and not own:
-            bins = chosen.named_transformers_[f"{name} bins"].steps[-1][1]
-            bins.bin_edges_[0] = np.array([float(e) for e in column.edges])
+        if isinstance(column, Pair):
+            both = chosen.named_transformers_[_step(name, "cells")].steps[0][1]
+            for one, part in zip(column.names_in, column.parts, strict=True):
+                _set_edges(both, one, part)
+        elif not own:
+            _set_edges(chosen, name, column)
     return chosen
+
+
+def _step(name: str, part: str) -> str:
+    """What the step of a column is called: never with __, which scikit-learn refuses."""
+    return f"{name.replace('_', '-') if '__' in name else name} {part}"
+
+
+def _set_edges(chosen: Any, name: str, column: Categories | Numbers) -> None:
+    """Put a column's own edges in the place of equal ones, in a fitted step."""
+    if isinstance(column, Numbers) and column.edges:
+        bins = chosen.named_transformers_[_step(name, "bins")].steps[-1][1]
+        bins.bin_edges_[0] = np.array([float(e) for e in column.edges])
+
+
+def _cells(pair: Pair) -> Any:
+    """1 in the cell of a pair that a row is in: products of what the two columns' steps say, the second's faster.
+
+    Products of one column's features, which are 0, and the features themselves are dropped. Nearly all are 0, and are
+    kept as what is not.
+    """
+    from sklearn.compose import ColumnTransformer
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import PolynomialFeatures
+
+    sides = [(n, part, _steps(part, False)) for n, part in zip(pair.names_in, pair.parts, strict=True)]
+    both = ColumnTransformer([(_step(n, p), s, [n]) for n, _, steps in sides for p, s in steps], sparse_threshold=1)
+    first, second = (_spread_column(part, np.zeros((1, len(part.names)))).shape[1] for part in pair.parts)
+    width = first + second
+    # Products of the i-th and the j-th come in the order of i, then of j.
+    places = [width + i * (2 * width - i - 1) // 2 + j - i - 1 for i in range(first) for j in range(first, width)]
+    products = PolynomialFeatures(2, interaction_only=True, include_bias=False)
+    return make_pipeline(both, products, ColumnTransformer([("cells", "passthrough", places)]))
 
 
 def _steps(column: Any, own: bool) -> list[tuple[str, Any]]:

@@ -133,11 +133,6 @@ def check_noise_of_tables(problem: Problem) -> None:
     table_noise(problem, len(candidates(problem.design)), SCALE)
 
 
-def _plain(design: Design) -> Design:
-    """The design without cells, which are no features: a column's bins are as many as are certain."""
-    return longest(design)
-
-
 def first_of(problem: Problem) -> Problem:
     """The first model."""
     return replace(problem, spend=Spend(rho=problem.rho * FIRST), rows=problem.rows or 1)
@@ -163,7 +158,8 @@ def longest_pairs(design: Design, *, wide: bool = False) -> Design:
     stand_in = Pair(("", ""), (halves, halves))
     (length,) = _lengths({"": stand_in}).values()
     more = {f" x {k}": stand_in for k in range(-(-short // length))}
-    return Design({**_plain(design).columns, **kept, **more})
+    # Cells are no features: a column has as many bins as are certain.
+    return Design({**longest(design).columns, **kept, **more})
 
 
 def _lengths(pairs: Mapping[str, Pair]) -> dict[str, int]:
