@@ -73,14 +73,15 @@ def several_files(path: str | Path) -> bool:
 
 
 def files_of(path: str | Path) -> list[str]:
-    """The files that a path names, without links, in the order of their names: one file, or the Parquet files of a
-    folder and of the folders in it, or those that fit a pattern. Not those that begin with `_` or `.`.
+    """The files that a path names, each once and without links, in the order of their names: one file, or the Parquet
+    files of a folder and of the folders in it, or those that fit a pattern. Not those that begin with `_` or `.`.
     """
     if not several_files(path):
         return [os.path.realpath(path)]
-    pattern = os.path.join(path, "**", "*") if os.path.isdir(path) else str(path)
+    pattern = os.path.join(glob.escape(str(path)), "**", "*") if os.path.isdir(path) else str(path)
     names = (name for name in glob.glob(pattern, recursive=True) if kind_of_file(name) == "parquet")
-    return sorted(os.path.realpath(name) for name in names if os.path.isfile(name) and Path(name).name[0] not in "_.")
+    files = (name for name in names if os.path.isfile(name) and Path(name).name[0] not in "_.")
+    return sorted({os.path.realpath(name) for name in files})
 
 
 DIRECTIVES: Final[Mapping[str, str]] = {

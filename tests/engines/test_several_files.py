@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import hubbub as hb
+from hubbub.engines.duckdb.relations import load_public
 from hubbub.file_formats import files_of
 
 BAD = b"\xff bad"
@@ -128,3 +130,61 @@ def test_a_policy_names_a_folder_or_a_pattern(tmp_path: Path) -> None:
             assert asked.sql("SELECT COUNT(*) AS n FROM v", epsilon=500).rows() == [(40,)]
         for old in tmp_path.glob("budget.db*"):
             old.unlink()
+
+
+@pytest.mark.parametrize("bad", [None, 0, 3])
+@pytest.mark.parametrize("pattern", ["", "*/*.parquet"])
+def test_a_file_that_links_lead_to_is_read_once_whatever_is_in_it(
+    tmp_path: Path, pattern: str, bad: int | None
+) -> None:
+    """Joined by file and row, rows that were read twice met twice: one bad text made four of everybody's two."""
+    parts(tmp_path / "v", bad=bad)
+    (tmp_path / "v" / "latest").symlink_to("day=3", target_is_directory=True)
+    (tmp_path / "v" / "day=0" / "same.parquet").symlink_to("part.parquet")
+    (tmp_path / "v" / "day=0" / "other.parquet").hardlink_to(tmp_path / "v" / "day=1" / "part.parquet")
+    with session(tmp_path / "v" / pattern) as asked:
+        ids = "SELECT COUNT(*) AS n, COUNT(DISTINCT id) AS ids FROM v"
+        missing = bad is not None
+        assert asked.sql(ids, epsilon=100_000, max_rows=9).rows() == [(50 - missing, 40 - missing)]
+
+
+ODD = ["v[1]", "v*", "{v?,w}", "**", "v'[\"]"]
+
+
+@pytest.mark.parametrize("bad", [False, True])
+@pytest.mark.parametrize("kind", ["folder", "in a folder", "file", "linked", "public"])
+@pytest.mark.parametrize("name", ODD)
+def test_a_name_that_looks_like_a_pattern_is_itself_for_every_reader(
+    tmp_path: Path, name: str, kind: str, bad: bool
+) -> None:
+    """Beside all that it would stand for, each of which the session may open."""
+    others = [other for other in ("v1", "v", "vv", "w", "va", "[") if other != name]
+    paths = {}
+    for i, other in enumerate((name, *others)):
+        folder = tmp_path / other if "folder" in kind else tmp_path
+        folder.mkdir(exist_ok=True)
+        file = folder / ("part.parquet" if "folder" in kind else f"{other}.parquet")
+        texts = pa.array([b"unit %d" % n for n in range(5 + i)] + ([BAD] if bad else []), pa.binary())
+        ids = pa.Array.from_buffers(pa.string(), len(texts), texts.buffers())
+        pq.write_table(pa.table({"id": ids, "x": pa.array([1] * len(ids))}), file)
+        if kind == "linked":
+            file = Path(f"{file}.link.parquet")
+            os.symlink(f"{other}.parquet", file)
+        paths[other] = folder if kind == "folder" else file
+    if kind == "public":
+        rows = load_public({"p": hb.public(str(paths[name]))})["p"] if not bad else None
+        assert rows is None or rows.num_rows == 5
+        return
+    tables = {f"t{i}": hb.table(path, unit="id", max_groups=1, max_rows=1) for i, path in enumerate(paths.values())}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with hb.Session(tables, budget=hb.Budget(10**6), ledger=None) as asked:
+            for i in range(2):
+                assert asked.sql(f"SELECT COUNT(*) AS n FROM t{i}", epsilon=10_000).rows() == [(5 + i,)]
+
+
+def test_a_public_csv_whose_name_looks_like_a_pattern_is_that_file(tmp_path: Path) -> None:
+    for name, rows in (("p[1]", "a\n1\n"), ("p1", "a\n2\n3\n")):
+        (tmp_path / f"{name}.csv").write_text(rows)
+    public = hb.public(str(tmp_path / "p[1].csv"))
+    assert load_public({"p": public})["p"].to_pydict() == {"a": [1]}

@@ -24,6 +24,7 @@ from hubbub.engines.duckdb.bounds import statements
 from hubbub.engines.duckdb.dialect import DUCKDB, DUCKDB_PORTABLE, DuckDB
 from hubbub.engines.duckdb.known import _Call, _check_single, _columns_read, _Failed, _Known, _replaced
 from hubbub.engines.duckdb.memory import Memory
+from hubbub.engines.duckdb.parquet import by_name
 from hubbub.engines.duckdb.pieces import PART_BITS
 from hubbub.engines.duckdb.ranking import Answers, Places, bounded
 from hubbub.engines.duckdb.relations import (
@@ -196,7 +197,7 @@ class DuckDBEngine:
 
     def seal(self) -> None:
         """After the last `add`: nothing else can be opened, no setting changed but how much memory it may take."""
-        paths = ", ".join(_text(p) for p in self._paths)
+        paths = ", ".join(_text(p) for path in self._paths for p in (path, by_name(path)))
         self._con.execute(f"SET allowed_paths = [{paths}]")
         self._con.execute("SET enable_external_access = false")
         self._con.execute("SET allowed_configs = ['memory_limit']")

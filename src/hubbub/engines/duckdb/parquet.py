@@ -23,6 +23,7 @@ two readers agree on where the digits are too many: such a column is refused.
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -39,7 +40,7 @@ from hubbub.engines.fields import CUT, usable
 from hubbub.errors import PolicyError
 from hubbub.late import late
 
-__all__ = ["Patient", "parquet_columns", "read_parquet"]
+__all__ = ["Patient", "by_name", "parquet_columns", "read_parquet"]
 
 pc = late("pyarrow.compute")
 pq = late("pyarrow.parquet")
@@ -263,7 +264,16 @@ def _chunks(column: Any) -> list[Any]:
 
 
 def _listed(files: Sequence[str]) -> str:
-    return f"[{', '.join(map(_text, files))}]"
+    return f"[{', '.join(_text(by_name(file)) for file in files)}]"
+
+
+def by_name(path: str) -> str:
+    """What DuckDB's readers are told of a file: its own name, of which they would take `*`, `?` and `[` for others'.
+
+    >>> by_name("/data/visits[1].parquet")
+    '/data/visits[[]1].parquet'
+    """
+    return re.sub(r"[*?[]", r"[\g<0>]", path)
 
 
 def _text(value: str) -> str:

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from hubbub.engines.duckdb.attached import check_base_table
 from hubbub.engines.duckdb.dialect import DUCKDB, quote
-from hubbub.engines.duckdb.parquet import Patient, parquet_columns, patient_reading, read_parquet
+from hubbub.engines.duckdb.parquet import Patient, by_name, parquet_columns, patient_reading, read_parquet
 from hubbub.engines.duckdb.sources import (
     CsvFile,
     DuckDBFile,
@@ -85,7 +85,7 @@ def _relation(con: duckdb.DuckDBPyConnection, place: str, name: str, table: Priv
             relation, physical, patient = _parquet(con, name, source)
             return relation, physical, None, patient
         case CsvFile(path=path) if isinstance(table, PublicTable) and not table.types and table.csv is None:
-            relation = f"read_csv({_text(path)})"
+            relation = f"read_csv({_text(by_name(path))})"
             return relation, _described(con, relation, name, source), None, None
         case DuckDBFile(path=path, table=inner):
             _attach(con, path, place, name)
