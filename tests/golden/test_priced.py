@@ -22,6 +22,7 @@ from golden.kept import Kept
 from golden.queries import GOLDEN
 from golden.recorded import World
 from golden.test_checks import AMOUNTS, DECLARED, DELTA, GAUSSIAN, LIMITS, declared
+from golden.test_keys import error_of
 from hubbub.accounting.codec import to_json
 from hubbub.errors import HubbubError
 from hubbub.session.options import Options
@@ -45,6 +46,24 @@ MORE = [
     "SELECT status, QUANTILE_CONT(total, [0.1, 0.5, 0.9]), MIN(total), MAX(clerk) FROM orders GROUP BY status",
     "SELECT status, SUM(3), AVG(2), COUNT(1), SUM(clerk - clerk) FROM orders GROUP BY status",
     "SELECT SUM(total) / COUNT(*), VAR_POP(total), COVAR_SAMP(total, clerk) FROM orders",
+]
+PLACES = [
+    "SELECT name, TOP_PLACE(3) FROM customer GROUP BY name",
+    "SELECT o_id, TOP_PLACE(5) AS p FROM orders WHERE clerk > 2 GROUP BY o_id ORDER BY p",
+    "SELECT segment, TOP_PLACE(2) FROM customer GROUP BY segment",
+    "SELECT LENGTH(name) AS l, TOP_PLACE(2) FROM customer GROUP BY l",
+    "SELECT m, TOP_PLACE(2) FROM (SELECT c_id, MAX(name) AS m FROM customer GROUP BY c_id) GROUP BY m",
+    "SELECT name, TOP_PLACE(3), COUNT(*) FROM customer GROUP BY name",
+    "SELECT name, TOP_PLACE(51) FROM customer GROUP BY name",
+    "SELECT APPROX_TOP_K(name, 3) FROM customer",
+    "SELECT APPROX_TOP_K(UPPER(name), 2) AS w FROM customer WHERE balance > 0",
+    "SELECT APPROX_TOP_K(m, 2) FROM (SELECT c_id, MAX(name) AS m FROM customer GROUP BY c_id)",
+    "SELECT APPROX_TOP_K(segment, 2), MODE(segment) FROM customer",
+    "SELECT APPROX_TOP_K(segment, 4) FROM customer",
+    "SELECT MODE(m) FROM (SELECT c_id, MAX(segment) AS m FROM customer GROUP BY c_id)",
+    "SELECT MODE(name), MODE(UPPER(segment)), MODE(balance) FROM customer",
+    "SELECT MODE(nation), MODE(CASE WHEN balance > 0 THEN 'in' ELSE 'out' END), MODE(balance > 0) FROM customer",
+    "SELECT MODE(day), MODE(EXTRACT(month FROM day)) FILTER (WHERE clerk > 2), APPROX_TOP_K(status, 2) FROM orders",
 ]
 Asked = tuple[str, dict[str, Any], int, bool]
 
@@ -73,6 +92,7 @@ def _drawn() -> Iterator[Asked]:
 
 
 DRAWN = list(_drawn())
+DRAWN += [(sql, {"epsilon": 2}, how, delta) for sql in PLACES for how in (0, 4) for delta in (False, True)]
 
 
 def _digest(value: object) -> str:
@@ -97,26 +117,29 @@ def _said(at: int) -> str:
         world = _world(how)
         asked = ask(sql, world.catalog, world.outer, Options(**options), lambda _: budget, NOW)
     except HubbubError as error:
-        return "\n".join([*told, f"{type(error).__name__}: {error}"])
+        return "\n".join([*told, error_of(error)])
     if not isinstance(asked, PricedStatement):
         return "\n".join([*told, "public"])
     told.append(f"{asked.key('v')[:16]} {asked.space} {asked.dataset} {asked.amount} {asked.dated}")
     for plans in asked.plans:
         for plan in plans:
             told += _measured(plan)
-    told += [f"  {part.plan} {part.share} {part.amount} {part.draws!r:.160} {part.note}" for part in asked.price.parts]
+    told += [
+        f"  {part.plan} {part.share} {part.amount} {_digest(repr(part.draws))} {part.draws!r:.120} {part.note}"
+        for part in asked.price.parts
+    ]
     told.append(f"  {_digest(to_json(asked.event))} {asked.price.epsilon} {asked.price.rho} {asked.price.delta}")
     if asked.looks is not None:
         told += [f"  look {_digest(to_json(price.event))} {price.rho}" for price in asked.looks.prices]
     return "\n".join(told)
 
 
-PRICED = Kept("priced", _said, COUNT)
+PRICED = Kept("priced", _said, len(DRAWN))
 
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_names_moves_and_costs_are_as_recorded(part: int) -> None:
-    for at in range(part, COUNT, PARTS):
+    for at in range(part, len(DRAWN), PARTS):
         PRICED.check(at)
 
 
