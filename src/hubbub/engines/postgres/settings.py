@@ -72,6 +72,8 @@ NAME: Final = "HUBBUB_APPLICATION"
 """The variable that names a process of the service to the server."""
 
 _CHECKS_CLIENTS: Final = 140000
+_LENDS: Final = 150000
+"""A superuser may lend his right to one setting since that version."""
 _SINCE: Final = {"idle_session_timeout": 140000, "transaction_timeout": 170000}
 """Settings that older servers do not know."""
 
@@ -83,7 +85,7 @@ REQUIRED: Final[dict[str, tuple[str, ...]]] = {
     "transaction_read_only": ("on",),
     "zero_damaged_pages": ("off",),
     "ignore_checksum_failure": ("off",),
-    # As a limit of time would, it makes one person's many rows an error; who may lift it is a superuser alone.
+    # As a limit of time would, it makes one person's many rows an error. It is lifted where this role may.
     "temp_file_limit": ("-1",),
 }
 """What the server has to say after that."""
@@ -176,6 +178,26 @@ def statements(version: int) -> str:
     return ";\n".join(f"SET LOCAL {n} = {v if n == 'search_path' else repr(v)}" for n, v in fixed.items())
 
 
+def _lifted(version: int) -> str:
+    """Lifts the limit of temporary files where the role may; one value in any case, and an error for no other role."""
+    may = "has_parameter_privilege('temp_file_limit', 'SET')"
+    if version < _LENDS:
+        may = "(SELECT rolsuper FROM pg_roles WHERE rolname = current_user)"
+    return f"SELECT CASE WHEN {may} THEN set_config('temp_file_limit', '-1', true) END"
+
+
+def _way_out(con: psycopg.Connection[Any], name: str) -> str:
+    """What to do about a setting that is not as it has to be, beyond setting it."""
+    if name != "temp_file_limit":
+        return ""
+    role = con.info.user.replace('"', '""')
+    lent = f', or `GRANT SET ON PARAMETER temp_file_limit TO "{role}"`' if con.info.server_version >= _LENDS else ""
+    return (
+        f' (a superuser lifts it by `ALTER ROLE "{role}" SET temp_file_limit = -1`{lent}; of a server that somebody '
+        "manages, its settings)"
+    )
+
+
 def begin(con: psycopg.Connection[Any], *, lock_timeout: str | None = None) -> None:
     """Begin a transaction that reads one state of the database, under our settings.
 
@@ -186,13 +208,17 @@ def begin(con: psycopg.Connection[Any], *, lock_timeout: str | None = None) -> N
     names = [*settings(version), *REQUIRED]
     # SHOW, as a worker of a parallel query may see other settings than its leader. A text is read under the settings
     # before it, so what depends on them is sent after them.
-    shown = ";\n".join(f'SHOW "{name}"' for name in names)
+    shown = ";\n".join([_lifted(version), *(f'SHOW "{name}"' for name in names)])
     cursor = con.execute(f"{statements(version)};\n{shown}".encode())
     row = []
     while cursor.nextset():
         row += [value for (value,) in cursor.fetchall()] if cursor.description is not None else []
     wanted = {**{n: (v,) for n, v in settings(version).items()}, **REQUIRED}
-    wrong = [f"{n} is {v}, not {' or '.join(wanted[n])}" for n, v in zip(names, row, strict=True) if v not in wanted[n]]
+    wrong = [
+        f"{n} is {v}, not {' or '.join(wanted[n])}{_way_out(con, n)}"
+        for n, v in zip(names, row[1:], strict=True)
+        if v not in wanted[n]
+    ]
     if wrong:
         raise Kept("; ".join(wrong))
     if lock_timeout is not None:
