@@ -7,8 +7,10 @@ anew.
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
 import hashlib
+import itertools
 import json
 from collections.abc import Iterator
 from functools import lru_cache
@@ -25,10 +27,13 @@ from golden.test_checks import AMOUNTS, DECLARED, DELTA, GAUSSIAN, LIMITS, decla
 from golden.test_keys import error_of
 from hubbub.accounting.codec import to_json
 from hubbub.errors import HubbubError
+from hubbub.mechanisms.place_search import PLACES
+from hubbub.session.finding import Finding, bounds_in
 from hubbub.session.options import Options
 from hubbub.session.prepare import PricedStatement, ask
 from hubbub.sql.emit.plan import summed
 from hubbub.tables.plan import Plan
+from seeded import SeededBits
 
 COUNT, PARTS = 320, 20
 NOW = dt.datetime(2025, 3, 30, 2, 30)
@@ -47,7 +52,7 @@ MORE = [
     "SELECT status, SUM(3), AVG(2), COUNT(1), SUM(clerk - clerk) FROM orders GROUP BY status",
     "SELECT SUM(total) / COUNT(*), VAR_POP(total), COVAR_SAMP(total, clerk) FROM orders",
 ]
-PLACES = [
+PLACED = [
     "SELECT name, TOP_PLACE(3) FROM customer GROUP BY name",
     "SELECT o_id, TOP_PLACE(5) AS p FROM orders WHERE clerk > 2 GROUP BY o_id ORDER BY p",
     "SELECT segment, TOP_PLACE(2) FROM customer GROUP BY segment",
@@ -65,12 +70,33 @@ PLACES = [
     "SELECT MODE(nation), MODE(CASE WHEN balance > 0 THEN 'in' ELSE 'out' END), MODE(balance > 0) FROM customer",
     "SELECT MODE(day), MODE(EXTRACT(month FROM day)) FILTER (WHERE clerk > 2), APPROX_TOP_K(status, 2) FROM orders",
 ]
+SUMS = [
+    "SELECT SUM(total) FROM orders",
+    "SELECT status, SUM(total), COUNT(*) FROM orders GROUP BY status",
+    "SELECT SUM(total), SUM(clerk), COUNT(total) FROM orders WHERE clerk > 2",
+    "SELECT SUM(CASE WHEN clerk > 2 THEN total ELSE 0 END), SUM(total) FILTER (WHERE clerk > 5) FROM orders",
+    "SELECT part, SUM(qty) AS q, SUM(price) AS p FROM lineitem GROUP BY part",
+    "SELECT (SELECT SUM(total) FROM orders) / (SELECT COUNT(*) FROM lineitem) AS each",
+    "SELECT (SELECT SUM(total) FROM orders) - (SELECT SUM(total) FROM orders WHERE clerk > 2) AS rest",
+    "SELECT status, priority, COUNT(*) FROM orders GROUP BY ROLLUP (status, priority)",
+]
+AUTO: list[dict[str, Any]] = [
+    *({}, {"max_groups": "auto"}, {"max_rows": "auto"}, {"max_groups": "auto", "max_rows": "auto"}),
+    {"max_groups": 2, "max_rows": "auto", "weights": None},
+]
 Asked = tuple[str, dict[str, Any], int, bool]
 
 
-@lru_cache(maxsize=len(DECLARED))
+@lru_cache(maxsize=len(DECLARED) + 2)
 def _world(how: int) -> World:
-    return World(declared(DECLARED[how]))
+    """The shop; below 0 with sums whose bounds are found, under one relation of neighbours and the other."""
+    if how >= 0:
+        return World(declared(DECLARED[how]))
+    tables = declared({} if how == -1 else {"neighbours": "replace"})
+    for name, column in (("orders", "total"), ("lineitem", "qty")):
+        columns = {**tables[name].columns, column: hb.between(0, "auto")}
+        tables[name] = dataclasses.replace(tables[name], columns=columns)
+    return World(tables)
 
 
 def _drawn() -> Iterator[Asked]:
@@ -92,7 +118,11 @@ def _drawn() -> Iterator[Asked]:
 
 
 DRAWN = list(_drawn())
-DRAWN += [(sql, {"epsilon": 2}, how, delta) for sql in PLACES for how in (0, 4) for delta in (False, True)]
+DRAWN += [
+    (sql, {"epsilon": 20, **limits}, -1 - at % 2, at % 3 > 0)
+    for at, (sql, limits) in enumerate(itertools.product(SUMS, AUTO))
+]
+DRAWN += [(sql, {"epsilon": 2}, how, delta) for sql in PLACED for how in (0, 4) for delta in (False, True)]
 
 
 def _digest(value: object) -> str:
@@ -104,14 +134,48 @@ def _measured(plan: Plan) -> Iterator[str]:
     for measurement in plan.measurements:
         name = json.dumps(measurement.canonical())
         yield f"    {_digest(name)} {name:.160} {'clipped' if plan.clips(measurement) else ''}"
-        if summed(measurement):
+        if summed(measurement) and not plan.to_find:
             moves = plan.sensitivity(measurement), plan.squared_sensitivity(measurement)
             yield f"      moves {moves} / {plan.fineness(measurement)}"
 
 
+def _found(asked: PricedStatement, finding: Finding, at: int) -> Iterator[str]:
+    """What is to be found, and what is found in counts that are drawn; then what is left to be found with that."""
+    yield f"  find {finding.due} {finding.search!r} {finding.rest} {_digest(to_json(finding.event))}"
+    yield f"    {[_digest(plan.key()) for plan in finding.histograms]}"
+    chance, events = Random(at), list[str]()
+
+    def counted(plan: Plan, number: int) -> list[int]:
+        few, many = chance.choice([(20, 3), (400, 1), (90_000, 0.2)])
+        return [int(few * 2.0 ** (-place * many * chance.random())) for place in range(PLACES)]
+
+    steps = finding.find(counted, SeededBits(at))
+    while True:
+        try:
+            events.append(to_json(next(steps)))
+        except StopIteration as end:
+            outcome = end.value
+            break
+        except HubbubError as error:
+            yield f"    {len(events)} {_digest(events)} {error_of(error)}"
+            return
+    yield f"    {len(events)} {_digest(events)} {'too few' if outcome is None else ''}".rstrip()
+    if outcome is None:
+        return
+    plans, record = outcome
+    for entry in record:
+        yield f"    {' '.join(str(entry[name]) for name in ('what', 'bound', 'place', 'beyond', 'plan', 'part'))}"
+    assert bounds_in(json.dumps({"found": record})) is not None
+    yield f"    {[_digest(plan.key()) for plan in plans]} {_digest(to_json(finding.price(plans).event))}"
+    first = record[:1]
+    knows = asked.knowing({entry["key"]: {k: v for k, v in entry.items() if k != "plan"} for entry in first})
+    assert knows.finding is not None
+    yield f"    with one {knows.finding.due} {_digest(to_json(knows.event))} {knows.price.epsilon} {knows.price.rho}"
+
+
 def _said(at: int) -> str:
     sql, options, how, delta = DRAWN[at]
-    told = [f"-- {json.dumps([options, DECLARED[how], delta], default=str)}", sql]
+    told = [f"-- {json.dumps([options, DECLARED[how] if how >= 0 else how, delta], default=str)}", sql]
     budget = hb.Budget(10**6, **(DELTA if delta else {}))
     try:
         world = _world(how)
@@ -129,6 +193,8 @@ def _said(at: int) -> str:
         for part in asked.price.parts
     ]
     told.append(f"  {_digest(to_json(asked.event))} {asked.price.epsilon} {asked.price.rho} {asked.price.delta}")
+    if asked.finding is not None:
+        told += _found(asked, asked.finding, at)
     if asked.looks is not None:
         told += [f"  look {_digest(to_json(price.event))} {price.rho}" for price in asked.looks.prices]
     return "\n".join(told)
