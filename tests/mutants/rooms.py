@@ -52,6 +52,7 @@ _RANKED: Final = (
 )
 _AUDIT: Final = ("tests/audit/test_grey_box.py",)
 _GATE: Final = (
+    "tests/golden/test_acts.py",
     "tests/service/test_gate.py",
     "tests/service/test_people.py",
     "tests/service/test_office.py",

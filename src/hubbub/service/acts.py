@@ -150,8 +150,9 @@ def checked(act: Act, given: object) -> dict[str, Any]:
     for name in given:
         if name not in known:
             raise QueryError(f"{act.name}: there is no {name!r:.60}. Known: {', '.join(known) or 'nothing'}.")
-    for name in {*act.required, *secret} - set(fields):
-        raise QueryError(f"{act.name}: {name!r} is missing.")
+    for name in (*act.required, *secret):
+        if name not in fields:
+            raise QueryError(f"{act.name}: {name!r} is missing.")
     for name, value in fields.items():
         if isinstance(value, str):
             checked_text(value, name)
