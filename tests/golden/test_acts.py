@@ -15,7 +15,7 @@ from golden.kept import Kept
 from hubbub.errors import HubbubError
 from hubbub.service.acts import ACTS, Act, checked
 
-EACH = 24
+EACH = 16
 ALL = list(ACTS.values())
 
 
@@ -33,14 +33,18 @@ VALUES: Mapping[type, list[Any]] = {
     int: [0, -3, 10**20],
     bool: [True, False],
 }
-ODD = [None, True, 1, 1.5, "text", [], {}]
+ODD: list[Any] = [None, True, 1, 1.5, "text", [], {}]
 
 
-def _given(chance: Random, act: Act) -> object:
-    """Fields of an act: mostly those that it has, of their kind."""
+def _given(chance: Random, act: Act, turn: int) -> object:
+    """Fields of an act: mostly those that it has, of their kind. turn: which of them is of another, first."""
+    needed = {**act.required, **({"passphrase": str, "reason": str} if act.confirmed else {})}
+    if turn < len(needed):
+        return {name: chance.choice(VALUES[kind]) for name, kind in needed.items()} | {
+            [*needed][turn]: chance.choice(ODD)
+        }
     if chance.random() < 0.04:
         return chance.choice(ODD)
-    needed = {**act.required, **({"passphrase": str, "reason": str} if act.confirmed else {})}
     given = {name: chance.choice(VALUES[kind]) for name, kind in needed.items() if chance.random() < 0.95}
     given |= {name: chance.choice(VALUES[kind]) for name, kind in act.optional.items() if chance.random() < 0.5}
     names = list(given)
@@ -54,8 +58,8 @@ def _given(chance: Random, act: Act) -> object:
 def _said(at: int) -> str:
     act, chance = ALL[at], Random(f"acts {at}")
     told = [repr(act)]
-    for _ in range(EACH):
-        given = _given(chance, act)
+    for turn in range(EACH):
+        given = _given(chance, act, turn)
         told.append(ascii(given))
         try:
             told.append(f"    {checked(act, given)!a}")
