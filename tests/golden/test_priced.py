@@ -26,6 +26,7 @@ from golden.recorded import World
 from golden.test_checks import AMOUNTS, DECLARED, DELTA, GAUSSIAN, LIMITS, declared
 from golden.test_keys import error_of
 from hubbub.accounting.codec import to_json
+from hubbub.engines.duckdb.known import _columns_read
 from hubbub.errors import HubbubError
 from hubbub.mechanisms.place_search import PLACES
 from hubbub.session.finding import Finding, bounds_in
@@ -131,6 +132,8 @@ def _digest(value: object) -> str:
 
 def _measured(plan: Plan) -> Iterator[str]:
     yield f"  {_digest(plan.key())} {plan.tables} {plan.group_count} {plan.auto} {plan.norm} read {sorted(plan.read)}"
+    columns = _columns_read(plan.question.relation, plan.read)
+    yield f"    columns {[f'{table}: {sorted(some)}' for table, some in sorted(columns.items())]}"
     for measurement in plan.measurements:
         name = json.dumps(measurement.canonical())
         yield f"    {_digest(name)} {name:.160} {'clipped' if plan.clips(measurement) else ''}"

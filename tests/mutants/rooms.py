@@ -131,6 +131,7 @@ ROOMS: Final[dict[str, tuple[str, ...]]] = {
     "hubbub.engines.duckdb.pieces": _RANKED,
     "hubbub.engines.duckdb.room": _RANKED,
     "hubbub.engines.duckdb.known": (
+        _PRICED,
         "tests/engines/test_sqlite_and_sheets.py",
         "tests/engines/test_replaced.py",
         "tests/engines/test_units_as_stored.py",
