@@ -40,6 +40,12 @@ EQUIVALENT: Final[dict[str, dict[str, str]]] = {
         "how_many: 200 -> 201": _ENDLESS,
     },
     "hubbub.tables.measure": _less_of_a_hash(("counting", "argument", "values", "shift", "centre", "alone", "cap")),
+    "hubbub.tables.groups": {
+        "_usable: far or (counted and (not -2 ** 63 <= group < 2 ** 63)) -> "
+        "counted and (not -2 ** 63 <= group < 2 ** 63)": (
+            "a day that an engine makes lies in the years 1 to 9999, or is NULL: this is a net below that"
+        ),
+    },
     "hubbub.tables.growth": {
         ": (str, Size) -> (Size,)": "a name of a type, which the type checker alone reads",
     },
