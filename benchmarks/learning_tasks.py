@@ -82,8 +82,9 @@ def plain(task: Task) -> Task:
     return replace(task, name=f"{task.name}_plain", columns=task.columns | ranges)
 
 
-def acs(target: str = "high") -> Task:
-    """NIST's excerpt of the American Community Survey: 23,006 rows with an income, 18 columns."""
+def acs(target: str = "high", most_income: int = 200_000) -> Task:
+    """NIST's excerpt of the American Community Survey: 23,006 rows with an income, 18 columns. most_income: where
+    incomes are cut off, if they are learned."""
     with (DATA / "acs/national2019.csv").open() as file:
         lines = [row for row in csv.DictReader(file) if row["PINCP"] != "N"]
     most = {"AGEP": 99, "DENSITY": 60_000, "NPF": 20, "NOC": 20}
@@ -100,8 +101,14 @@ def acs(target: str = "high") -> Task:
     if target == "high":
         rows["high"], columns["high"] = np.where(income > 50_000, "yes", "no").tolist(), hb.one_of("no", "yes")
         return Task("acs", pa.table(rows), columns, "high", "yes")
-    rows["income"], columns["income"] = np.clip(income, 0, 200_000), hb.between(0, 200_000, nullable=False)
+    rows["income"], columns["income"] = np.clip(income, 0, most_income), hb.between(0, most_income, nullable=False)
     return Task("income", pa.table(rows), columns, "income", None)
+
+
+def income_160() -> Task:
+    """Incomes cut at 160,000: on the same split least squares has an R squared of .517 and boosted trees have .590, as
+    where the goals of income were measured; cut at 200,000 they have .498 and .579."""
+    return replace(acs("income", 160_000), name="income_160")
 
 
 def fair() -> Task:
@@ -235,7 +242,7 @@ def digits() -> Any:
 
 TASKS: dict[str, Callable[[], Task]] = {
     "adult": adult, "acs": acs, "fair": fair, "bc": bc, "owner": owner, "vote": vote,
-    "income": lambda: acs("income"), "hours": lambda: adult("hours"), "diabetes": diabetes,
+    "income": lambda: acs("income"), "income_160": income_160, "hours": lambda: adult("hours"), "diabetes": diabetes,
     "adult_plain": lambda: plain(adult()), "hours_plain": lambda: plain(adult("hours")),
     "married_plain": lambda: plain(married()),
     "married": married, "doctor": doctor, "hastie": hastie, "wed": wed, "friedman": friedman,

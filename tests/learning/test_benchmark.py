@@ -92,3 +92,8 @@ def test_a_rival_is_above_where_its_mean_is_by_more_than_our_spread(best, said):
 def test_three_tasks_and_more_are_fresh():
     assert set(FRESH) <= set(TASKS)
     assert len(FRESH) >= 3
+
+
+def test_every_goal_is_of_a_task_and_incomes_may_be_cut_where_the_goals_of_income_were_measured():
+    assert set(learning.GOALS) <= set(TASKS)
+    assert learning.GOALS["income_160"] == learning.GOALS["income"]
