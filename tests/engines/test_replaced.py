@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -41,6 +43,31 @@ def test_a_duckdb_file_replaced_by_a_rename_is_refused_and_a_new_session_reads_t
         assert isinstance(count, int)
         assert abs(count - 500) < 20  # beyond by chance: less than 1e-150
         assert s.remaining == Fraction(60)
+
+
+_DIES = """
+import os, sys, duckdb
+connection = duckdb.connect(sys.argv[1])
+connection.execute("INSERT INTO visits SELECT range + ? FROM range(490)", [int(sys.argv[2])])
+os._exit(0)
+"""
+
+
+def test_rows_that_a_program_left_in_the_log_of_a_database_are_another_version(tmp_path: Path) -> None:
+    """DuckDB reads them, and the file beside them is the same: what was stored would be taken for an answer of them."""
+    file = database(tmp_path / "a.duckdb", 10)
+    before = Path(file).stat()
+    declared = {"visits": hb.table(file, table="visits", unit="id", max_groups=1, max_rows=1)}
+    for counted in (10, 500, 990):
+        with hb.Session(declared, budget=hb.Budget(100), ledger=tmp_path / "b.db", analyst="ada") as s:
+            ((count,),) = s.sql(COUNT, epsilon=20).rows()
+            assert isinstance(count, int)
+            assert abs(count - counted) < 20
+        subprocess.run([sys.executable, "-c", _DIES, file, str(counted)], check=True)
+        assert Path(f"{file}.wal").stat().st_size
+        after = Path(file).stat()
+        if counted == 10:  # a second program writes what the first one left there into the file
+            assert (before.st_ino, before.st_mtime_ns) == (after.st_ino, after.st_mtime_ns)
 
 
 REPLACED = {

@@ -40,12 +40,7 @@ from hubbub.engines.duckdb.relations import (
     lists_of,
 )
 from hubbub.engines.duckdb.room import Room
-from hubbub.engines.duckdb.sources import (
-    READINGS,
-    ParquetFile,
-    source_of,
-    stamp_of,
-)
+from hubbub.engines.duckdb.sources import READINGS, ParquetFile, source_of, stamp_of, stats_of
 from hubbub.engines.duckdb.spill import Spill
 from hubbub.engines.exact import exact
 from hubbub.engines.fields import Fields
@@ -260,7 +255,7 @@ class DuckDBEngine:
         if path is None:
             return None
         try:
-            files = [os.stat(file) for file in files_of(path)]
+            files = stats_of(path)
         except OSError:
             files = []
         if not files:

@@ -48,6 +48,7 @@ __all__ = [
     "safe_table",
     "source_of",
     "stamp_of",
+    "stats_of",
 ]
 
 pc = late("pyarrow.compute")
@@ -288,10 +289,19 @@ def stamp_of(path: str) -> tuple[int, ...]:
     """What changes when a file is written or replaced, though its size and time be set to what they were; or when one
     of several files is, or comes, or goes.
     """
-    files = [os.stat(file) for file in files_of(path)]
+    files = stats_of(path)
     if not files:
         raise FileNotFoundError(path)
     return tuple(n for f in files for n in (f.st_dev, f.st_ino, f.st_size, f.st_mtime_ns, f.st_ctime_ns))
+
+
+def stats_of(path: str) -> list[os.stat_result]:
+    """What the system says of each file that a path names; of a DuckDB file's log, too, in which rows stand that a
+    program left there when it died.
+    """
+    files = files_of(path)
+    logs = [f"{file}.wal" for file in files if kind_of_file(file) == "duckdb"]
+    return [os.stat(file) for file in (*files, *filter(os.path.exists, logs))]
 
 
 def _pandas_type(column: Any, declared: Kind | None) -> pa.DataType:
