@@ -329,9 +329,11 @@ def _trimmed(scan: Scan) -> list[list[str]]:
 
 
 def _followed(scan: Scan) -> list[list[str]]:
-    """The kinds in which a path to the unit is compared, which no expression says: '01' is 1 where both are numbers."""
+    """The kinds in which a path to the unit is compared, which no expression says: '01' is 1 where both are numbers;
+    and that a row is one of each owner, which it once was as often as its key stands there.
+    """
     path = scan.path
-    return [] if path is None else [[scan.columns[path.column].value, path.scan.columns[path.key].value]]
+    return [] if path is None else [[scan.columns[path.column].value, path.scan.columns[path.key].value, "once"]]
 
 
 def make_plans(

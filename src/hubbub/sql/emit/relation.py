@@ -205,11 +205,14 @@ class _Writer:
         below = list(writer.stages(path.scan))
         self.count = writer.count
         yield from below
+        owners = self.name()
+        # Each owner once, or the rows of one person would be as many as those with a key times those with it there.
+        yield owners, f"  SELECT DISTINCT unit, pathkey\n  FROM {below[-1][0]}"
         own = self.name()
         yield own, f"  SELECT {', '.join([f'{own_key} AS ownkey', *shown])}\n  FROM {place.relation}"
         names = self._known([f"{scan.place}.{c}" for c in scan.columns])
         columns = ", ".join(["p.unit AS unit", *(f"o.{n} AS {n}" for n in names)])
-        yield self.name(), f"  SELECT {columns}\n  FROM {own} AS o JOIN {below[-1][0]} AS p ON o.ownkey = p.pathkey"
+        yield self.name(), f"  SELECT {columns}\n  FROM {own} AS o JOIN {owners} AS p ON o.ownkey = p.pathkey"
 
     def _join(self, join: Join) -> Iterator[Stage]:
         left, right = list(self.stages(join.left)), list(self.stages(join.right))
