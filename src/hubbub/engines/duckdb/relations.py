@@ -45,10 +45,11 @@ from hubbub.tables.plan import Plan
 __all__ = ["LEFT_OUT", "arrow_type", "describe", "image", "lists_of", "tables_in"]
 
 
-LEFT_OUT: Final = "common_subexpressions,join_filter_pushdown,statistics_propagation"
+LEFT_OUT: Final = "common_subexpressions,join_filter_pushdown,join_order,statistics_propagation"
 """Optimisers that are off wherever rows are read: one that computes a part of an expression before the rest of it, out
 of a TRY that was around it, too; two that believe a Parquet file's footer: where it has 5 as the largest value, a clamp
-to 10 goes.
+to 10 goes; and one that joins in another order than is written: rows of which each meets one may first meet all others
+of their unit, and how many rows one row becomes is told of the stages that are written (`hubbub.tables.repeats`).
 """
 _SHUT: Final = {**SHUT, "disabled_optimizers": LEFT_OUT}
 
