@@ -162,10 +162,9 @@ class SparkEngine:
                 raise PolicyError(f"table {name!r} is a stream; declare a table that can be read more than once.")
             with _listing(name):
                 why = types_from_rows(source.frame, self._session)
-                if why is None and not table.trusted_view:
-                    why = read_by_rows(source.frame, self._session)
             if why is not None:
                 raise PolicyError(f"table {name!r}: {why} Nothing was charged.")
+            self._check_read(name, source.frame, trusted=table.trusted_view)
             return source.frame, None, []
         frame, parts = _named_table(spark, self._session, name, source.name, trusted=table.trusted_view)
         return frame, source.name, parts
@@ -188,19 +187,26 @@ class SparkEngine:
         """After the last `add`."""
         self._local.seal()
 
+    def _check_read(self, name: str, frame: DataFrame, *, trusted: bool) -> None:
+        assert self._session is not None
+        with _listing(name):
+            why = None if trusted else read_by_rows(frame, self._session)
+        if why is not None:
+            raise PolicyError(f"table {name!r}: {why} Nothing was charged.")
+
     def _check_frames(self, name: str) -> None:
         assert self._spark is not None
         refused = refused_setting(self._spark)
         if refused is not None:
             key, value, instead = refused
             raise PolicyError(
-                f"table {name!r}: its Spark session has {key} = {value}: then one row can make reading fail, or rows "
-                f"are left out silently. Set it to {instead}. Nothing was charged."
+                f"table {name!r}: its Spark session has {key} = {value}: then one row can make reading fail, rows are "
+                f"left out silently, or two people are one. Set it to {instead}. Nothing was charged."
             )
 
     def recheck(self, name: str) -> None:
         """Raises PolicyError where the cluster is gone, the columns of a table of the catalogue have changed, or a
-        setting decides an answer."""
+        setting decides an answer; or a row does, as a data frame that is cached since reads all of its columns."""
         known = self._known.get(name)
         if known is None or self._spark is None or self._session is None:
             return
@@ -212,6 +218,7 @@ class SparkEngine:
                 "session. Nothing was charged."
             )
         if known.name is None:
+            self._check_read(name, self._session.table(known.view), trusted=known.trusted)
             return
         with contextlib.suppress(Exception):  # what was written by another session since is read
             java_of(self._session).sessionState().catalog().invalidateAllCachedTables()

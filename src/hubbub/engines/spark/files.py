@@ -4,7 +4,7 @@ Spark's own types of times and decimals are narrower than those of the formats t
 file may be a number of milliseconds, and one beyond the year 294,000 (what Java calls the largest `long`, say) makes
 Spark fail on the row that has it; so does a decimal with more digits than its type, and any far moment in ORC. Moments
 of 96 bits, and those of ORC, are of nanoseconds: Spark reads microseconds, and two people would be one. Only a file
-that Spark itself has written holds nothing of the kind.
+that Spark itself has written, with no milliseconds, holds nothing of the kind.
 
 So one person's row would decide whether there is an answer, at any epsilon, and no text of ours can stand around the
 reading of a column.
@@ -13,59 +13,75 @@ reading of a column.
 from __future__ import annotations
 
 import contextlib
+import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import unquote
 from weakref import WeakKeyDictionary
 
 from pyspark.sql import SparkSession
 
-__all__ = ["cuts_moments", "of_another_type", "of_several_types", "too_wide"]
+__all__ = ["Files", "cuts_moments", "of_another_type", "of_several_types", "too_wide"]
 
 _VERSION: Final = "org.apache.spark.version"
-_MOMENTS: Final = ("TIMESTAMP", "TIMESTAMP_NTZ")
+_MOMENT: Final = "TIMESTAMP"
 _DIGITS: Final = 18
 """Decimals of so many digits Spark reads from Parquet as they are stored, and checks none."""
 _AT_ONCE: Final = 16  # footers that are read at a time
 _SEEN: WeakKeyDictionary[SparkSession, dict[Any, Any]] = WeakKeyDictionary()
-"""What a session of ours has seen: before each charge only files that are new are looked at."""
+"""What a session of ours has seen: before each charge only files that are new, or have changed, are looked at."""
 
 Stored = Mapping[str, str]
 """Of each column of a file, by its name in small letters, how it is stored; what Spark has written has no columns."""
 
 
-def too_wide(form: str, columns: Mapping[str, str], files: Sequence[str], session: SparkSession) -> str | None:
+@dataclass(frozen=True)
+class Files:
+    """The files that Spark lists of a table, and what reads them.
+
+    form: the class that reads them, in small letters. addresses: in Spark's order. listing: Spark's own words of them,
+    with lengths and times of change: another listing is looked at anew.
+    """
+
+    form: str = ""
+    addresses: Sequence[str] = ()
+    listing: str = ""
+
+
+def too_wide(files: Files, columns: Mapping[str, str], session: SparkSession) -> str | None:
     """The column of some file that may hold what Spark fails on; None where there is none.
 
-    form: the class that reads the files, in small letters. columns: those that are read, with their types in Spark.
+    columns: those that are read, with their types in Spark.
     """
-    asked = {name: kind for name, kind in columns.items() if _narrow(form, kind)}
+    form, asked = files.form, {name: kind for name, kind in columns.items() if _narrow(files.form, kind)}
     if not asked:
         return None
-    for stored in _all_stored(form, files, session):
+    for stored in _all_stored(files, session):
         for name, kind in asked.items():
             if stored is None or _fails(form, kind, stored.get(name.lower())):
                 return name
     return None
 
 
-def cuts_moments(form: str, columns: Mapping[str, str], files: Sequence[str], session: SparkSession) -> bool:
+def cuts_moments(files: Files, columns: Mapping[str, str], session: SparkSession) -> bool:
     """Whether some column holds moments that are told apart as they are stored, and no longer as Spark reads them."""
-    moments = [name for name, kind in columns.items() if kind in _MOMENTS]
+    moments = [name for name, kind in columns.items() if _MOMENT in kind]
     if not moments:
         return False
-    every = _all_stored(form, files, session)
+    every = _all_stored(files, session)
     return any(stored is None or any("int96" in stored.get(m.lower(), "") for m in moments) for stored in every)
 
 
 def _narrow(form: str, kind: str) -> bool:
-    """Whether a type of Spark is narrower than that of some files; nested values are read by nobody's question."""
-    if kind in _MOMENTS:
-        return True
-    digits = re.fullmatch(r"DECIMAL\((\d+),.*\)", kind)
-    return digits is not None and ("parquet" not in form or int(digits[1]) > _DIGITS)
+    """Whether a type of Spark, or one inside it, is narrower than that of some files."""
+    return _MOMENT in kind or _has_decimals(form, kind)
+
+
+def _has_decimals(form: str, kind: str) -> bool:
+    return any("parquet" not in form or int(digits) > _DIGITS for digits in re.findall(r"DECIMAL\((\d+),", kind))
 
 
 def _fails(form: str, kind: str, stored: str | None) -> bool:
@@ -74,21 +90,33 @@ def _fails(form: str, kind: str, stored: str | None) -> bool:
         return stored != ""
     if stored is None:
         return False
-    return "MILLIS" in stored if kind in _MOMENTS else not stored.startswith(("int32", "int64"))
+    # Of a column that has others inside, `stored` says what each of those is.
+    return (_MOMENT in kind and "MILLIS" in stored) or (
+        _has_decimals(form, kind) and re.search("binary|fixed_len|float|double", stored) is not None
+    )
 
 
-def _all_stored(form: str, files: Sequence[str], session: SparkSession) -> Iterable[Stored | None]:
+def _all_stored(files: Files, session: SparkSession) -> Iterable[Stored | None]:
     """What each file says of itself; None of one that does not."""
-    reader = next((read for name, read in _READERS.items() if name in form), None)
+    reader = next((read for name, read in _READERS.items() if name in files.form), None)
     if reader is None:
         return []
+    seen = _seen(files, session)
     with ThreadPoolExecutor(_AT_ONCE) as threads:
-        return list(threads.map(lambda path: _stored(reader, path, session), files))
+        return list(threads.map(lambda path: _stored(reader, path, session, seen), files.addresses))
 
 
-def _stored(reader: Any, path: str, session: SparkSession) -> Stored | None:
+def _seen(files: Files, session: SparkSession) -> dict[Any, Any]:
+    """What was seen of files; nothing where another listing of the same ones was: one of them may have changed."""
+    seen: dict[Any, Any] = _SEEN.setdefault(session, {}).setdefault((files.form, *files.addresses), {})
+    if seen.get("") != files.listing:
+        seen.clear()
+        seen[""] = files.listing
+    return seen
+
+
+def _stored(reader: Any, path: str, session: SparkSession, seen: dict[Any, Any]) -> Stored | None:
     java: Any = session._jvm
-    seen = _SEEN.setdefault(session, {})
     if path not in seen:
         try:
             # Spark shows addresses and reads names.
@@ -101,10 +129,13 @@ def _stored(reader: Any, path: str, session: SparkSession) -> Stored | None:
 
 
 class _BySpark(dict[str, str]):
-    """Of a file that Spark has written: each column holds what Spark can hold."""
+    """Of a file that Spark has written: each column holds what Spark can hold, but for those that stand here.
+
+    Of its least moments Spark makes milliseconds that it cannot read.
+    """
 
     def get(self, key: str, default: Any = None) -> str:
-        return ""
+        return super().get(key, "")
 
 
 def _of_parquet(java: Any, place: Any, conf: Any) -> Stored:
@@ -113,15 +144,15 @@ def _of_parquet(java: Any, place: Any, conf: Any) -> Stored:
     try:
         about = reader.getFileMetaData()
         # Arrow hands on what Spark has said of a file that it writes anew.
-        if about.getKeyValueMetaData().get(_VERSION) and str(about.getCreatedBy()).startswith("parquet-mr"):
-            return _BySpark()
+        spark = about.getKeyValueMetaData().get(_VERSION) and str(about.getCreatedBy()).startswith("parquet-mr")
         fields = about.getSchema().getFields()
         columns = [(str(fields[i].getName()), str(fields[i].toString())) for i in range(len(fields))]
     finally:
         reader.close()
     # "optional int64 NAME (TIMESTAMP(MILLIS,true))", where a name may look like anything
     apart = ((name, *text.split(" ", 2)[1:]) for name, text in columns)
-    return {name.lower(): f"{kind}{rest.removeprefix(name)}" for name, kind, rest in apart}
+    stored = {name.lower(): f"{kind}{rest.removeprefix(name)}" for name, kind, rest in apart}
+    return _BySpark({name: text for name, text in stored.items() if "MILLIS" in text}) if spark else stored
 
 
 def _of_orc(java: Any, place: Any, conf: Any) -> Stored | None:
@@ -147,61 +178,92 @@ def _of_avro(java: Any, place: Any, conf: Any) -> Stored | None:
 _READERS: Final = {"parquet": _of_parquet, "orc": _of_orc, "avro": _of_avro}
 
 
-def of_several_types(form: str, files: Sequence[str], session: SparkSession) -> bool:
+def of_several_types(files: Files, session: SparkSession) -> bool:
     """Whether Spark finds no one schema for the files of a table. Reads their footers, no rows.
 
     A file of other types fails where it is read, and which row groups of a frame's files are read follows from the
     rows in them: one person's row would decide whether there is an answer. What Spark says is not handed on: it names
     files, and a partition's folder is named by what is in it.
     """
-    return len(files) > 1 and form in _MERGED and _merged(form, files, session) is None
+    several = len(files.addresses) > 1 and files.form in _MERGED
+    return several and _schema(files, files.addresses, session) is None
 
 
-def of_another_type(
-    form: str, fields: Sequence[tuple[str, str]], files: Sequence[str], session: SparkSession
-) -> str | None:
+def of_another_type(files: Files, schema: str, read: Iterable[str], session: SparkSession) -> str | None:
     """A column that the files hold as a wider type than Spark is told to read: a number is cut off, and two people are
     one, or a value is none, or reading fails once there is a row to be read. None where there is none.
+
+    schema: what Spark is told, as its JSON. read: the columns that are read, by name.
     """
-    merged = _merged(form, files, session) if files and form in _MERGED else None
-    if merged is None:
+    if not files.addresses or files.form not in _MERGED:
         return None
-    for name, kind in fields:
-        stored = merged.get(name.lower(), kind)
-        if stored != kind and not _holds(kind, stored):
-            return name
+    told = {name: dict(_flat(name.lower(), kind)) for name, kind in _columns(schema) if name in read}
+    merged = _schema(files, files.addresses, session)
+    # Where there is no one schema, each file has its own.
+    every = [merged] if merged is not None else [_schema(files, [one], session) for one in files.addresses]
+    for stored in every:
+        for name, parts in told.items():
+            if stored is None or any(not _holds(kind, stored.get(part, kind)) for part, kind in parts.items()):
+                return name
+            # Columns of such names ORC reads by their places.
+            if "orc" in files.form and name.lower() not in stored and any(n.startswith("_col") for n in stored):
+                return name
     return None
 
 
 _MERGED: Final = {"parquetfileformat": "parquet", "parquettable": "parquet", "orcfileformat": "orc", "orctable": "orc"}
-_WHOLE: Final = ("TINYINT", "SMALLINT", "INT", "BIGINT")
+_WHOLE: Final = ("byte", "short", "integer", "long")
 _HOLD: Final = {
-    ("DOUBLE", "FLOAT"),
-    ("DOUBLE", "INT"),
-    ("STRING", "BINARY"),
-    ("TIMESTAMP", "TIMESTAMP_NTZ"),
-    ("TIMESTAMP_NTZ", "DATE"),
+    ("double", "float"),
+    ("double", "integer"),
+    ("string", "binary"),
+    ("timestamp", "timestamp_ntz"),
+    ("timestamp_ntz", "date"),
 }
 
 
-def _merged(form: str, files: Sequence[str], session: SparkSession) -> dict[str, str] | None:
-    """The types of the columns of files, by their names in small letters; None where there is no one schema."""
-    seen, key = _SEEN.setdefault(session, {}), ("merged", form, *files)
+def _schema(files: Files, addresses: Sequence[str], session: SparkSession) -> dict[str, str] | None:
+    """The types of the columns of files, by their names in small letters, and of what is inside them; None if Spark
+    finds several schemas.
+    """
+    seen, key = _seen(files, session), ("schema", *addresses)
     if key not in seen:
         seen[key] = None
-        names = [unquote(name) for name in files]  # Spark shows addresses and reads names
+        # Spark shows addresses and reads patterns of names.
+        names = [re.sub(r"[\\*?\[\]{}]", r"\\\g<0>", unquote(name)) for name in addresses]
         with contextlib.suppress(Exception):  # Spark's own, or one of Py4J's
-            frame = session.read.option("mergeSchema", "true").format(_MERGED[form]).load(names)
-            schema: Any = frame._jdf.schema()
-            fields = (schema.apply(i) for i in range(schema.size()))
-            seen[key] = {field.name().lower(): field.dataType().sql() for field in fields}
-    merged: dict[str, str] | None = seen[key]
-    return merged
+            frame = session.read.option("mergeSchema", "true").format(_MERGED[files.form]).load(names)
+            columns = _columns(frame._jdf.schema().json())
+            seen[key] = {part: kind for name, column in columns for part, kind in _flat(name.lower(), column)}
+    schema: dict[str, str] | None = seen[key]
+    return schema
+
+
+def _columns(schema: str) -> list[tuple[str, Any]]:
+    """The columns of a schema that is JSON, by name, with their types."""
+    return [(field["name"], field["type"]) for field in json.loads(schema)["fields"]]
+
+
+def _flat(place: str, kind: Any) -> Iterator[tuple[str, str]]:
+    """A column's type and those inside it, each by its place.
+
+    >>> list(_flat("a", {"type": "array", "elementType": "long"}))
+    [('a', 'array'), ('a/0', 'long')]
+    """
+    if isinstance(kind, str):
+        yield place, "string" if kind.startswith(("char(", "varchar(")) else kind
+        return
+    yield place, kind["type"]
+    inside = [kind.get(part) for part in ("elementType", "keyType", "valueType", "sqlType") if part in kind]
+    for i, one in enumerate(inside):
+        yield from _flat(f"{place}/{i}", one)
+    for field in kind.get("fields", []):
+        yield from _flat(f"{place}.{field['name'].lower()}", field["type"])
 
 
 def _holds(kind: str, stored: str) -> bool:
     """Whether each value of one type is the same value in another."""
-    if stored == "VOID" or (kind, stored) in _HOLD or "<" in kind:
+    if kind == stored or stored == "void" or (kind, stored) in _HOLD:
         return True
     if kind in _WHOLE and stored in _WHOLE:
         return _WHOLE.index(kind) >= _WHOLE.index(stored)
@@ -213,5 +275,5 @@ def _digits(kind: str) -> tuple[int, int] | None:
     """How many digits a type has before its point, and behind it."""
     if kind in _WHOLE:
         return (3, 5, 10, 20)[_WHOLE.index(kind)], 0
-    decimal = re.fullmatch(r"DECIMAL\((\d+),(\d+)\)", kind)
+    decimal = re.fullmatch(r"decimal\((\d+),(\d+)\)", kind)
     return None if decimal is None else (int(decimal[1]) - int(decimal[2]), int(decimal[2]))

@@ -14,7 +14,7 @@ from typing import Any, Final
 from pyspark.sql import DataFrame, SparkSession
 
 from hubbub.engines.fields import CUT
-from hubbub.engines.spark.files import cuts_moments, of_another_type, of_several_types, too_wide
+from hubbub.engines.spark.files import Files, cuts_moments, of_another_type, of_several_types, too_wide
 from hubbub.engines.spark.session import SERDES
 
 __all__ = ["physical_of", "read_by_rows", "stored_otherwise", "types_from_rows"]
@@ -39,7 +39,7 @@ _PHYSICAL: Final = {
 
 def physical_of(frame: DataFrame, session: SparkSession) -> list[tuple[str, str]]:
     """The columns of a frame with their physical types; moments of which reading makes one of several are marked."""
-    cut = any(cuts_moments(leaf.form, leaf.read, leaf.files, session) for leaf in _leaves(frame))
+    cut = any(cuts_moments(leaf.files, leaf.read, session) for leaf in _leaves(frame))
     physical = []
     for name, kind in frame.dtypes:
         base = kind.split("(")[0]
@@ -58,17 +58,17 @@ _GUESSED: Final = "spark.sql.sources.partitionColumnTypeInference.enabled"
 
 def types_from_rows(frame: DataFrame, session: SparkSession) -> str | None:
     """Why the types of a data frame's columns may follow from the rows in its files, and what to do; None if not."""
-    files = frame.inputFiles()
+    leaves = _leaves(frame)
     # A folder is named by a value of the rows in it: with one more person's, all numbers of a column may become texts.
     guessed = str(frame.sparkSession.conf.get(_GUESSED)).lower() != "false"
     guessed = guessed or any(kind == "void" for _, kind in frame.dtypes)  # where no folder has a value yet
-    if guessed and any("=" in folder for file in files for folder in file.split("/")[:-1]):
+    if guessed and any(leaf.parted for leaf in leaves):
         return (
             "Spark guesses the types of its partitions' columns from the names of all folders, so one row can change "
             f"the type of everybody's values. Set {_GUESSED} to false, and read it again: they are then texts, or of "
             "the types of a schema that you give (`spark.read.schema`)."
         )
-    if any(of_several_types(leaf.form, leaf.files, session) for leaf in _leaves(frame)):
+    if any(of_several_types(leaf.files, session) for leaf in leaves):
         return (
             "its Parquet or ORC files do not have one schema. Which of them Spark reads follows from the rows in them; "
             "write them with the same types."
@@ -97,17 +97,23 @@ def read_by_rows(frame: DataFrame, session: SparkSession) -> str | None:
 
 def stored_otherwise(frame: DataFrame, session: SparkSession) -> str | None:
     """Why the files of a table may hold values that Spark cannot; None if they do not."""
+    conf: Any = frame._jdf.sparkSession().sessionState().newHadoopConf()
     for leaf in _leaves(frame):
-        column = too_wide(leaf.form, leaf.read, leaf.files, session)
+        if "orc" in leaf.form and "true" in (leaf.options.get(_BY_PLACE), str(conf.get(_BY_PLACE)).lower()):
+            return f"has files of ORC whose columns are read by their places ({_BY_PLACE})"
+        column = too_wide(leaf.files, leaf.read, session)
         if column is not None:
-            return f"has files that Spark did not write, whose column {column!r} may hold what Spark cannot"
-        read = [(name, kind) for name, kind in leaf.fields if name in leaf.read]
-        column = of_another_type(leaf.form, read, leaf.files, session)
+            return (
+                f"has files that Spark did not write, or wrote as milliseconds, whose column {column!r} may hold what "
+                "Spark cannot"
+            )
+        column = of_another_type(leaf.files, leaf.schema, leaf.read, session) if leaf.schema else None
         if column is not None:
             return f"has files whose column {column!r} is of another type than Spark is told to read"
     return None
 
 
+_BY_PLACE: Final = "orc.force.positional.evolution"
 _AS_READ: Final = {
     "inferschema": "true",
     "mode": "failfast",
@@ -119,6 +125,7 @@ _AS_READ: Final = {
 _GUESSES: Final = ("tinyint", "smallint", "int", "float", "binary")
 """Types that Spark never guesses of JSON: who has them has given a schema."""
 _COMPUTED: Final = "checkpoint"
+_OBJECTS: Final = ("ParallelCollectionRDD", "EmptyRDD")
 _IN_MEMORY: Final = (_COMPUTED, "LocalRelation", "OneRowRelation", "EmptyRelation", "Range", "CTERelationRef")
 _ROW_BY_ROW: Final = ("parquet", "deltaparquet", "orc", "avro", "json", "text")
 _FILE_TABLES: Final = ("parquettable", "orctable", "avrotable", "jsontable", "texttable", "csvtable", "xmltable")
@@ -138,6 +145,11 @@ def _read_by_rows(leaf: _Leaf) -> str | None:
         return None
     if leaf.kind == "LogicalRDD":
         return _of_objects(leaf)
+    if not leaf.kind:
+        return (
+            "its rows are those of an RDD that reads files once a question is asked. Read them as a data frame, or "
+            "keep what they are first (`checkpoint`)"
+        )
     if leaf.form.startswith("csv"):
         return (
             "its files are CSV, where one line of more than 20,480 values makes reading fail, and the first line may "
@@ -168,7 +180,7 @@ def _of_objects(leaf: _Leaf) -> str | None:
     if wide is not None:
         return (
             f"its rows are objects of Python, and one that does not fit into the decimals of the column {wide!r} makes "
-            "reading fail. Make it of an Arrow table"
+            "reading fail. Make it of a small Arrow table, or write it as Parquet with Spark"
         )
     if leaf.certain:
         return (
@@ -190,7 +202,8 @@ class _Leaf:
     """What a frame is read from. kind: the class of its node. form: that of what reads files, in small letters, or "".
 
     fields: the columns that the files have, with their types. read: those that the frame reads. files: addresses.
-    certain: the columns that are said never to be NULL.
+    certain: the columns that are said never to be NULL. schema: of the files, as JSON. parted: whether columns come
+    from the names of folders.
     """
 
     kind: str
@@ -198,41 +211,77 @@ class _Leaf:
     options: Mapping[str, str]
     fields: Sequence[tuple[str, str]]
     read: Mapping[str, str]
-    files: Sequence[str]
+    files: Files
     certain: Sequence[str] = ()
+    schema: str = ""
+    parted: bool = False
 
 
 def _leaves(frame: DataFrame) -> list[_Leaf]:
-    """What a frame is read from, with the columns that its plan reads of each."""
+    """What a frame is read from, with the columns that its plan reads of each.
+
+    Of the frame's own columns those that have others inside are read by nobody: no question can name them. What is
+    cached is read as a whole.
+    """
     java: Any = frame.sparkSession._jvm
-    plan = frame._jdf.queryExecution().analyzed()
-    return [_leaf(node, wanted, java) for node, wanted in _reading(plan, None)]
+    plan = frame.select("*")._jdf.queryExecution().withCachedData()  # now: it may be cached since it was made
+    wanted = {a.exprId().id() for a in _sequence(plan.output()) if "<" not in a.dataType().sql()}
+    return [_leaf(node, wanted, java) for node, wanted in _reading(plan, wanted)]
 
 
 def _leaf(node: Any, wanted: Set[int] | None, java: Any) -> _Leaf:
     kind, output = node.getClass().getSimpleName(), _sequence(node.output())
+    if kind == "DataSourceV2ScanRelation":  # of what is cached
+        kind, node = "DataSourceV2Relation", node.relation()
     read = {a.name(): a.dataType().sql() for a in output if wanted is None or a.exprId().id() in wanted}
     fields, options = [(a.name(), a.dataType().sql()) for a in output], {}
-    form, files = "", []
+    form, listed, schema, parted = "", None, None, False
     if kind == "LogicalRelation":
         relation = node.relation()
         form = relation.getClass().getSimpleName().lower()
         if form == "hadoopfsrelation":
-            form, fields = relation.fileFormat().getClass().getSimpleName().lower(), _fields(relation.dataSchema())
+            form, schema = relation.fileFormat().getClass().getSimpleName().lower(), relation.dataSchema()
             options = _lowered(java.scala.jdk.javaapi.CollectionConverters.asJava(relation.options()))
-            files = list(relation.location().inputFiles())
+            listed, parted = relation.location(), relation.partitionSchema().size() > 0
     elif kind == "DataSourceV2Relation":
         table = node.table()
         form, options = table.getClass().getSimpleName().lower(), _lowered(node.options())
         if form in _FILE_TABLES:
-            fields = _fields(table.dataSchema())
-            files = list(table.fileIndex().inputFiles())
-    elif kind == "LogicalRDD" and node.rdd().isCheckpointed():
-        kind = _COMPUTED  # by Spark, which has read each value
+            schema, listed = table.dataSchema(), table.fileIndex()
+            parted = listed.partitionSchema().size() > 0
+    elif kind == "LogicalRDD":
+        kind = _origin(node.rdd())
     elif kind == "HiveTableRelation":
         serde = node.tableMeta().storage().serde()
         form = "hive" if serde.isDefined() and serde.get() in SERDES else ""
-    return _Leaf(kind, form, options, fields, read, files, [a.name() for a in output if not a.nullable()])
+    files = Files(form) if listed is None else Files(form, list(listed.inputFiles()), _listing(listed, java))
+    certain, told = [a.name() for a in output if not a.nullable()], "" if schema is None else schema.json()
+    return _Leaf(kind, form, options, _fields(schema) if told else fields, read, files, certain, told, parted)
+
+
+def _listing(listed: Any, java: Any) -> str:
+    """What Spark knows of files: names, lengths, times of change."""
+    none = getattr(getattr(java.scala.collection.immutable, "Nil$"), "MODULE$")
+    return str(listed.listFiles(none, none).toString())
+
+
+def _origin(rows: Any) -> str:
+    """What the rows of an RDD are made of: objects of this program, or what Spark has computed and kept; "" for files
+    and anything else that is read once a question is asked.
+    """
+    if rows.isCheckpointed():
+        return _COMPUTED  # by Spark, which has read each value
+    todo, seen = [rows], set()
+    while todo:
+        one = todo.pop()
+        if one.id() in seen or one.isCheckpointed():
+            continue
+        seen.add(one.id())
+        before = [dependency.rdd() for dependency in _sequence(one.dependencies())]
+        if not before and one.getClass().getSimpleName() not in _OBJECTS:
+            return ""
+        todo += before
+    return "LogicalRDD"
 
 
 def _reading(plan: Any, wanted: Set[int] | None) -> Iterator[tuple[Any, Set[int] | None]]:
@@ -240,6 +289,9 @@ def _reading(plan: Any, wanted: Set[int] | None) -> Iterator[tuple[Any, Set[int]
     for subquery in _sequence(plan.subqueries()):
         yield from _reading(subquery, None)
     children, kind = list(_sequence(plan.children())), plan.getClass().getSimpleName()
+    if kind == "InMemoryRelation":
+        yield from _reading(plan.cacheBuilder().logicalPlan(), None)
+        return
     if not children:
         yield plan, wanted
         return

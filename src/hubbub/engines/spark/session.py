@@ -98,6 +98,8 @@ FRAMES: Final[Mapping[str, tuple[str, str]]] = {
     # Rows are counted by what a file says of itself.
     "spark.sql.parquet.aggregatePushdown": ("true", "false"),
     "spark.sql.orc.aggregatePushdown": ("true", "false"),
+    # A column is another than the one of its name, of whose type nothing is known.
+    "spark.sql.parquet.fieldId.read.enabled": ("true", "false"),
 }
 """What the session of a data frame may not say, and what it may."""
 
