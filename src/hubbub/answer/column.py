@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.answer.evaluate import after_stopping, quantiles
+from hubbub.answer.evaluate import after_stopping, around
 from hubbub.arguments import a_level
 from hubbub.errors import ParameterError
 
@@ -60,7 +60,7 @@ class Column:
         exact = None if self._exact is None else self._exact(level)
         if exact is not None:
             return exact
-        return quantiles(self.draws, after_stopping(level) if self._stopped else level)
+        return around(self.values, self.draws, after_stopping(level) if self._stopped else level)
 
     def half_width(self, level: float = 0.95) -> Floats:
         """The larger distance from each value to an end of its interval."""

@@ -6,7 +6,10 @@ columns `place`, `k0`, `k1`, ... (keys), `a0`, `a1`, ... (aggregates) and, where
 
 Other draws. An estimate is truth plus noise whose law is known. The estimate less another draw of the noise is
 distributed around the truth as the estimate is (the noise is symmetric), so that the quantiles of what the outer part
-makes of such draws are an interval for what it would make of the truth. Where the outer part is row by row one SQL
+makes of such draws are an interval for what it would make of the truth, if that is linear. Of a maximum, a distance or
+a square it is not: such draws lie to one side of the estimate, as the estimate does of the truth, and miss the truth on
+the other. So an interval reaches as far to either side of the estimate as those quantiles do to one (`around`); where
+it is linear they are the same, but for chance. Where the outer part is row by row one SQL
 statement computes all draws; where it is more (joins of releases, windows, another GROUP BY) it runs once for each
 draw, and rows are told apart by their exact columns.
 """
@@ -37,7 +40,7 @@ from hubbub.tables.left_out import left_out
 if TYPE_CHECKING:
     from hubbub.noise import Bits
 
-__all__ = ["Draws", "EvaluatedStatement", "OuterPart", "after_stopping", "as_column", "floats"]
+__all__ = ["Draws", "EvaluatedStatement", "OuterPart", "after_stopping", "around", "as_column", "floats"]
 
 pc = late("pyarrow.compute")
 relations = late("hubbub.engines.duckdb.relations")  # who reads a sent answer needs no engine
@@ -206,7 +209,7 @@ class EvaluatedStatement:
             low, high = (np.concatenate([b[k] for b in both])[places] for k in (0, 1))
             return low, high
         own = self._handed_on(i, level) if output.cells else None
-        return quantiles(self.draws().columns[i], level) if own is None else own
+        return around(floats(self.table.column(i)), self.draws().columns[i], level) if own is None else own
 
     def _intervals(self, question: int, aggregate: Aggregate, level: float) -> list[tuple[Floats, Floats]]:
         """The intervals of an aggregate, plan by plan; of the total where that is wanted, noise and rest at a half."""
@@ -353,6 +356,20 @@ class EvaluatedStatement:
 def after_stopping(level: float) -> float:
     """The nominal level at which intervals hold with probability `level` where one stopped at a noisy width."""
     return 1 - (1 - level) / HEDGE
+
+
+def around(values: Floats, draws: Floats, level: float) -> tuple[Floats, Floats]:
+    """The least intervals around estimates, as far to either side, that hold the central ones of their draws.
+
+    values: one for each column of `draws`, [draw][row]; of NaN the interval is the central one.
+
+    >>> low, high = around(np.array([5.0]), np.array([[5.0], [6.0], [7.0]]), 0.5)
+    >>> low.tolist(), high.tolist()
+    ([3.5], [6.5])
+    """
+    low, high = quantiles(draws, level)
+    reach = np.fmax(np.fmax(values - low, high - values), 0.0)
+    return np.fmin(low, values - reach), np.fmax(high, values + reach)
 
 
 def quantiles(draws: Floats, level: float) -> tuple[Floats, Floats]:

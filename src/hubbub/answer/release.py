@@ -4,9 +4,9 @@ Everything here is computed from noisy integers, declared values and known scale
 nothing, and can be read, printed or computed with as often as one likes.
 
 Intervals at level L hold the *bounded* truth (what the table says after each unit's contribution is bounded and
-clamped) with probability at least L (`hubbub.tables.estimates`). A column computed from others has the quantiles of
-what it would be for other draws of the known noise (`hubbub.answer.evaluate`). They cover the noise, not what bounding
-left out.
+clamped) with probability at least L (`hubbub.tables.estimates`). A column computed from others reaches as far to either
+side as what it would be for other draws of the known noise does to one (`hubbub.answer.evaluate`). They cover the
+noise, not what bounding left out.
 """
 
 from __future__ import annotations
