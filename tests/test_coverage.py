@@ -66,6 +66,32 @@ def covered(found: Estimates, aggregate: Aggregate, truth: float, level: float =
     return float(np.mean((low <= truth + slack) & (high >= truth - slack)))
 
 
+OF_SAMPLES = [
+    *(Aggregate(FUNCTIONS[name], (X,)) for name in ("VAR_SAMP", "STDDEV_SAMP", "VAR_POP")),
+    *(Aggregate(FUNCTIONS[name], (X, Y)) for name in ("COVAR_SAMP", "COVAR_POP")),
+]
+
+
+@pytest.mark.parametrize("spend", [PURE, GAUSSIAN], ids=["pure", "gaussian"])
+@pytest.mark.parametrize("n", [2, 4, 30, 400])
+@pytest.mark.parametrize("apart", [1, -1], ids=["together", "apart"])
+def test_spreads_of_values_at_both_ends_are_covered(n: int, apart: int, spend: Spend) -> None:
+    """As of a column of truths of which half are true: no population's spread can be larger, and a sample's is, by a
+    factor of the true count, n / (n - 1). At the noisy one half of the upper ends lay below it.
+    """
+    rows = [{"x": 100.0 * (i % 2), "y": 4.0 * apart * (2 * (i % 2) - 1)} for i in range(n)]
+    made = plan(*OF_SAMPLES, groups=2_000, bounds=Bounds(1, 1))
+    estimates = answered(made, rows, spend, f"ends {n} {apart}")
+    x, y = (np.array([row[c] for row in rows], float) for c in "xy")
+    factor, covariance = n / (n - 1), float(np.mean(x * y) - x.mean() * y.mean())
+    spreads = [x.var() * factor, math.sqrt(x.var() * factor), x.var(), covariance * factor, covariance]
+    for aggregate, truth in zip(OF_SAMPLES, spreads, strict=True):
+        assert covered(estimates, aggregate, truth) > 0.93, aggregate.function.names.key
+        low, high = estimates.intervals(aggregate, 0.95)
+        value = np.asarray(estimates.values(aggregate), float)
+        assert ((low <= value) & (value <= high)).all()
+
+
 CASES = [
     pytest.param(n, groups, marks=[pytest.mark.soak] if groups == FULL else [])
     for groups in (LEAN, FULL)

@@ -11,12 +11,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
 
 from hubbub.tables.aggregates.base import Aggregate, Computed, Current, Declared, Family, Floats, Names, Reading, Slope
-from hubbub.tables.aggregates.moments import Moments, largest, limits, scaled, scenes, slope
+from hubbub.tables.aggregates.moments import Moments, ends, largest, limits, scaled, scenes, slope
 from hubbub.tables.measure import Measurement, count_of, product_of, sum_of, where_known
 
 __all__ = ["CORR", "COVAR_POP", "COVAR_SAMP", "FAMILY", "Joint"]
@@ -72,12 +73,7 @@ class Covariance(Joint):
         return self._scaled(parts, estimate, moments.count)
 
     def interval(self, parts: Sequence[Measurement], reading: Reading, level: float) -> tuple[Floats, Floats]:
-        moments = Moments(parts, {m: reading.value_of(m) for m in parts}, reading)
-        low, high = moments.interval(level)
-        least, most = limits(parts[0], parts[1])
-        few = moments.few(level)
-        low, high = np.where(few, least, low), np.where(few, most, high)
-        return self._scaled(parts, low, moments.count), self._scaled(parts, high, moments.count)
+        return ends(parts, reading, level, partial(self._scaled, parts))
 
     def predicted(self, parts: Sequence[Measurement], reading: Reading, level: float, rows: int) -> float:
         """The largest over means and spreads that the ranges allow."""

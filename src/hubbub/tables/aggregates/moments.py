@@ -6,7 +6,7 @@ says how intervals follow). Errors are linear combinations of noise terms: a map
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, TypeAlias
 
@@ -17,7 +17,7 @@ from hubbub.errors import InternalError
 from hubbub.tables.aggregates.base import Quantity, Reading, Slope
 from hubbub.tables.measure import Measurement
 
-__all__ = ["FEW", "Moments", "largest", "limits", "scaled", "scenes", "slope"]
+__all__ = ["FEW", "Moments", "ends", "largest", "limits", "scaled", "scenes", "slope"]
 
 Floats: TypeAlias = NDArray[np.float64]
 Term: TypeAlias = Hashable
@@ -80,7 +80,15 @@ class Moments:
 
     def few(self, level: float) -> NDArray[np.bool_]:
         """Where the noisy count says little."""
-        return np.asarray(self.count <= FEW * self._noise.reach(self._noise.terms_of(self.n), level))
+        return np.asarray(self.count <= FEW * self._reach_of_count(level))
+
+    def counts(self, level: float) -> tuple[Floats, Floats]:
+        """The ends of the count."""
+        reach = self._reach_of_count(level)
+        return self.count - reach, self.count + reach
+
+    def _reach_of_count(self, level: float) -> Any:
+        return self._noise.reach(self._noise.terms_of(self.n), level)
 
     def _errors(self, x: Measurement, y: Measurement, product: Measurement, spread: Any, at: tuple[Any, Any]) -> Any:
         """The noise of n times (E xy - E x E y), first order, at a hypothetical spread."""
@@ -144,6 +152,23 @@ class Moments:
                 end = np.clip(estimate + sign * self.reach(end, level), least, most)
             ends.append(end)
         return ends[0], ends[1]
+
+
+def ends(
+    parts: Sequence[Measurement], reading: Reading, level: float, scale: Callable[[Floats, Floats], Floats]
+) -> tuple[Floats, Floats]:
+    """The interval of a variance or covariance. scale: a population's, and a count, to what was asked.
+
+    What is of a sample is n / (n - 1) times what is of all: each end is taken at that end of the count which moves it
+    outward. At the noisy count the largest spread that there can be would lie beyond the upper end half of the time.
+    """
+    moments = Moments(parts, {m: reading.value_of(m) for m in parts}, reading)
+    low, high = moments.interval(level)
+    least, most = limits(moments.x, moments.y if moments.pair else None)
+    few = moments.few(level)
+    low, high = np.where(few, least, low), np.where(few, most, high)
+    fewest, many = moments.counts(level)
+    return scale(low, np.where(low < 0, fewest, many)), scale(high, np.where(high > 0, fewest, many))
 
 
 def limits(x: Measurement, y: Measurement | None, *, correlation: bool = False) -> tuple[float, float]:

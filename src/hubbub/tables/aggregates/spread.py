@@ -1,19 +1,21 @@
 """Variances and standard deviations: Q / N - (S / N)^2, held inside what the declared range allows.
 
 Interval: Fieller's idea for F(v) = Q - v N - S^2 / N, whose noise is Q' - 2 theta S' + (theta^2 - v) N' but for a term
-of the size of noise^2 / N; so where N is within three of its own half-widths of 0, it is the whole range.
+of the size of noise^2 / N; so where N is within three of its own half-widths of 0, it is the whole range. What is of a
+sample, n / (n - 1) times that, takes each end at the end of N that moves it outward.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
 
 from hubbub.tables.aggregates.base import Aggregate, Computed, Current, Declared, Family, Floats, Names, Reading, Slope
-from hubbub.tables.aggregates.moments import Moments, largest, limits, scaled, scenes, slope
+from hubbub.tables.aggregates.moments import Moments, ends, largest, limits, scaled, scenes, slope
 from hubbub.tables.measure import Measurement, count_of, product_of, sum_of
 
 __all__ = ["FAMILY", "STDDEV_POP", "STDDEV_SAMP", "VAR_POP", "VAR_SAMP"]
@@ -45,12 +47,7 @@ class Spread(Computed):
         return self._scaled(parts, estimate, moments.count)
 
     def interval(self, parts: Sequence[Measurement], reading: Reading, level: float) -> tuple[Floats, Floats]:
-        moments = Moments(parts, {m: reading.value_of(m) for m in parts}, reading)
-        low, high = moments.interval(level)
-        least, most = limits(parts[0], None)
-        few = moments.few(level)
-        low, high = np.where(few, least, low), np.where(few, most, high)
-        return self._scaled(parts, low, moments.count), self._scaled(parts, high, moments.count)
+        return ends(parts, reading, level, partial(self._scaled, parts))
 
     def predicted(self, parts: Sequence[Measurement], reading: Reading, level: float, rows: int) -> float:
         """The largest over means and spreads that the range allows; of a root, at a quarter of the range."""
