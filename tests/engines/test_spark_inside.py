@@ -14,6 +14,9 @@ import pytest
 
 import hubbub as hb
 from engines.test_spark_files import FAR, asked, moments, written
+from hubbub.engines.spark.files import Files
+from hubbub.engines.spark.frames import _Leaf, _of_hive, _read_by_rows
+from hubbub.engines.spark.session import SERDES
 
 pytestmark = pytest.mark.filterwarnings("ignore:ledger=None")
 
@@ -191,3 +194,12 @@ def test_a_column_that_is_left_out_of_what_is_cached_decides_nothing(theirs: Any
                     session.sql(f"{counted} WHERE id > 0", epsilon=10**6)
             finally:
                 frame.unpersist()
+
+
+@pytest.mark.parametrize("serde", sorted(SERDES))
+def test_what_hive_s_own_classes_read_of_parquet_and_orc_is_refused(serde: str) -> None:
+    """With convertMetastoreParquet = false a far decimal was an error; of ORC two people were one INT."""
+    form = _of_hive(serde)
+    why = _read_by_rows(_Leaf("HiveTableRelation", form, {}, [("id", "BIGINT")], {"id": "BIGINT"}, Files(form)))
+    assert (why is None) == ("Avro" in serde)
+    assert "Avro" in serde or "convertMetastoreParquet" in str(why)

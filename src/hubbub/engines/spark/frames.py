@@ -157,6 +157,11 @@ def _read_by_rows(leaf: _Leaf) -> str | None:
         )
     if leaf.form.startswith("xml"):
         return "its files are XML, where one row's text can hide others. Write them as Parquet"
+    if leaf.form == "hivereader":
+        return (
+            "its files are read by Hive's own classes, of which it is not known that no row makes reading fail. Set "
+            "spark.sql.hive.convertMetastoreParquet and spark.sql.hive.convertMetastoreOrc to true, and read it again"
+        )
     if leaf.form not in _READS:
         return (
             f"it is read by {leaf.form or leaf.kind!r}, of which it is not known that no row makes reading fail. Write "
@@ -253,10 +258,16 @@ def _leaf(node: Any, wanted: Set[int] | None, java: Any) -> _Leaf:
         kind = _origin(node.rdd())
     elif kind == "HiveTableRelation":
         serde = node.tableMeta().storage().serde()
-        form = "hive" if serde.isDefined() and serde.get() in SERDES else ""
+        form = _of_hive(serde.get() if serde.isDefined() else "")
     files = Files(form) if listed is None else Files(form, list(listed.inputFiles()), _listing(listed, java))
     certain, told = [a.name() for a in output if not a.nullable()], "" if schema is None else schema.json()
     return _Leaf(kind, form, options, _fields(schema) if told else fields, read, files, certain, told, parted)
+
+
+def _of_hive(serde: str) -> str:
+    """The form of a table that Hive's own classes read. Spark's read its Parquet and ORC, unless that is set otherwise:
+    then no footer is looked at."""
+    return "" if serde not in SERDES else "hive" if serde.endswith("AvroSerDe") else "hivereader"
 
 
 def _listing(listed: Any, java: Any) -> str:
