@@ -3,10 +3,10 @@
 Constants of the rules were chosen on parts of nine tasks. No constant was fitted to the *fresh* ones: `married`
 (adult), `doctor` (the RAND health insurance experiment, with statsmodels), `hastie` and `friedman` (drawn from
 published laws by scikit-learn's generators, seed 0), `wed` (OpenDP's sample of the census). They were chosen by name,
-before a model of this repository was fitted to them. Steps' parts of the amount and the search for pairs were chosen
-later with figures of `doctor`, `hastie` and `friedman` in sight: of these, `married` and `wed` are fresh. Declared
-ranges and values are those of each task's head; of `bc` and `diabetes` they are the maxima rounded up, which a release
-could not do.
+before a model of this repository was fitted to them. Steps' parts of the amount, the search for pairs and 32 equal bins
+were chosen later with figures of all of these but `married` in sight, which alone is fresh still. Declared ranges and
+values are those of each task's head; of `bc` and `diabetes` they are the maxima rounded up, which a release could not
+do.
 """
 
 from __future__ import annotations

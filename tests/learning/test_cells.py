@@ -18,13 +18,14 @@ from hubbub.accounting import cost, rho_of_epsilon
 from hubbub.audit import replay
 from hubbub.errors import ParameterError
 from hubbub.learning import AdditiveModel, CategoricalNB, LogisticRegression, load
-from hubbub.learning.bases import either
+from hubbub.learning.bases import either, turned
 from hubbub.learning.cells import (
     SHARE,
     _shares,
     bins_are_bought,
     cut,
     edges_of,
+    in_equal_bins,
     longest,
     most_bins,
     recoded,
@@ -32,6 +33,7 @@ from hubbub.learning.cells import (
 )
 from hubbub.learning.exact import Coded
 from hubbub.learning.features import MOST_FEATURES, Design, Numbers, column_of
+from hubbub.learning.spread import USUAL
 from hubbub.mechanisms.calibration import Spend
 from hubbub.mechanisms.recording import recording
 from seeded import SeededBits
@@ -182,15 +184,28 @@ def test_bins_are_cut_where_the_rows_are_and_kept_scored_and_exported() -> None:
     assert np.abs(theirs - model.predict_proba(rows)).max() < 0.05
 
 
-def test_few_rows_buy_nothing_and_have_equal_bins() -> None:
-    model = fitted(rows=2000)
-    (same,) = {r.sensitivity for r in _records(rows=2000)}
-    assert same > 2**40
-    other = fitted(rows=2000, bins=16)
-    assert [len(c.names) for c in model.design_.columns.values()] == [
-        len(c.names) for c in other.design_.columns.values()
-    ]
-    assert model.loss_ == other.loss_
+@pytest.mark.parametrize("target", ["rich", "pay"])
+@pytest.mark.parametrize(("kappa", "bins"), [(960, 16), (1040, 32), (1960, 32), (2040, 16)])
+def test_few_rows_buy_nothing_and_have_equal_bins(target: str, kappa: float, bins: int) -> None:
+    """Twice as many where rows tell them apart, and have no features of their own yet; not of 16 whole numbers."""
+    rho = float(rho_of_epsilon(2, "1e-6"))
+    rows = round(kappa / math.sqrt(2 * rho) * (1 if target == "rich" else 4 * USUAL))
+    of_few = {"target": target, "rows": rows, "how": {"epsilon": 2}}
+    model, other = fitted(**of_few), fitted(**of_few, bins=bins)
+    (same,) = {r.sensitivity for r in _records(**of_few) if len(r.values) > 2}
+    assert same > 2**35
+    columns = model.design_.columns
+    assert [len(c.names) for c in columns.values()] == [len(c.names) for c in other.design_.columns.values()]
+    assert columns["gain"] == other.design_.columns["gain"]
+    assert columns["level"].names == fitted(**of_few, bins=16).design_.columns["level"].names
+    if target == "rich":  # to a number, steps follow from the spread that is bought
+        assert model.loss_ == other.loss_
+    problem = AdditiveModel(NAMES, target, rows=rows).problem(
+        DECLARED, spend=Spend(rho=rho_of_epsilon(2, "1e-6")), whole=WHOLE
+    )
+    assert not bins_are_bought(problem, rows)
+    assert in_equal_bins(problem, rows).design.to_json() == model.design_.to_json()
+    assert max(d.norm2 for d in problem.estimator._coordinates(problem)) >= turned(model.design_).norm2
 
 
 def _records(**changes: Any) -> list[Any]:

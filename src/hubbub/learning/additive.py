@@ -21,7 +21,7 @@ import numpy as np
 from hubbub.accounting import Event
 from hubbub.errors import ParameterError
 from hubbub.learning.bases import either
-from hubbub.learning.cells import AUTO, EQUAL, bins_are_bought, cut, longest, the_rest, with_cells
+from hubbub.learning.cells import AUTO, EQUAL, bins_are_bought, cut, in_equal_bins, longest, the_rest, with_cells
 from hubbub.learning.descent import Floats
 from hubbub.learning.exact import WEIGHT_ONE, Coded
 from hubbub.learning.features import ONE, Categories, Column, Design, Numbers, Pair, Scoring, column_of
@@ -48,11 +48,11 @@ class AdditiveModel(Estimator):
     """A sum of effects, one of each column, for two or more classes, or for a number.
 
     features, target, positive, weight, rows: as of `LogisticRegression`. bins: of columns of numbers: their number or
-    edges, by name or for all; "auto": 16 equal ones, and where rows are many more, where the rows are
-    (`hubbub.learning.cells`). pairs: two columns each that are also looked at together, as in pairs=[("age", "job")]:
-    numbers in 6 bins at most, or in the edges that `bins` says. Name those that are known to act together: nothing is
-    looked up in the rows. "auto": those of which noisy tables say so, which a quarter of the cost buys where rows are
-    many (`hubbub.learning.pairs`).
+    edges, by name or for all; "auto": 16 equal ones, 32 where rows tell so many apart, and with many rows more, where
+    the rows are (`hubbub.learning.cells`). pairs: two columns each that are also looked at together, as in
+    pairs=[("age", "job")]: numbers in 6 bins at most, or in the edges that `bins` says. Name those that are known to
+    act together: nothing is looked up in the rows. "auto": those of which noisy tables say so, which a quarter of the
+    cost buys where rows are many (`hubbub.learning.pairs`).
 
     After a fit: what `LogisticRegression` or `LinearRegression` have, `effects_`, and in `pairs_` its pairs.
     """
@@ -253,7 +253,7 @@ def _forecast(problem: Problem, rows: float) -> Problem:
     """What is drawn with about so many rows: after edges were bought, if they are, of as many bins as there are in any
     case."""
     if not bins_are_bought(problem, rows):
-        return problem
+        return in_equal_bins(problem, rows)
     return the_rest(replace(problem, design=longest(problem.design)))
 
 

@@ -12,9 +12,11 @@ Kamath, Steinke 2020, Theorem 14). It is a 20th of the amount. Edges are post-pr
 fixed before, and its sensitivity is a function of released numbers: adaptive composition (Bun, Steinke 2016, Lemma
 2.3), and one charge.
 
-**Where.** Only where the noise on a cell is at most a 384th of the rows, public or bought, or a 200th where a
-number is learned, and where there is room for more features: else the bins are the 16 equal ones, and nothing is
-bought. All of it follows from public or released numbers.
+**Where.** Only where the noise on a cell is at most a 384th of the rows, public or bought, or a 200th where a number is
+learned, and where there is room for more features: else the bins are equal ones, and nothing is bought. There are 16 of
+them; 32 where kappa is from 1000 to 2000 (`hubbub.learning.descent`; of a number with the spread that is usual): rows
+tell so many apart, and bins have no features of their own yet, so that rows are no longer. Below 1000 some tasks gained
+by that and others lost. All of it follows from public or released numbers.
 
 **Which edges.** The 16 equal ones stay. A bin is cut where it is not even: where the share of its rows below a cell's
 edge is furthest from that edge's share of its length, and so are its parts, as long as the rows that are amiss are more
@@ -43,10 +45,11 @@ from typing import Any, Final
 import numpy as np
 
 from hubbub.accounting import Event
-from hubbub.learning.descent import Floats
+from hubbub.learning.descent import Floats, plan_descent
 from hubbub.learning.exact import Coded
 from hubbub.learning.features import MOST_FEATURES, Column, Design, Integers, Numbers
 from hubbub.learning.model import Classes, Problem
+from hubbub.learning.spread import USUAL
 from hubbub.mechanisms.calibration import Calibrated, Spend, calibrated
 from hubbub.noise import Bits
 
@@ -57,6 +60,7 @@ __all__ = [
     "bins_are_bought",
     "cut",
     "edges_of",
+    "in_equal_bins",
     "longest",
     "recoded",
     "the_rest",
@@ -66,7 +70,7 @@ __all__ = [
 AUTO: Final = "auto"
 """The bins that are chosen here."""
 EQUAL: Final = 16
-"""How many equal bins there are in any case."""
+"""How many equal bins there are at least."""
 SHARE: Final = Fraction(1, 20)
 """The part of the amount that buys the histogram."""
 _CELLS: Final = 1 << 10
@@ -77,6 +81,7 @@ _AMISS: Final = 1 << 10
 _SURE: Final = 5.0
 _MOST_CUT_OUT: Final = 8
 _CLEAR: Final = 1 << 9
+_TELLING: Final = 1000.0
 _NOISE: Final = 1 / 384
 _NOISE_OF_NUMBERS: Final = 5e-3
 
@@ -131,6 +136,41 @@ def bins_are_bought(problem: Problem, n: float) -> bool:
     return math.sqrt(_noise(problem).sigma2) <= most * n * problem.heaviest
 
 
+def _are_halved(problem: Problem, n: float) -> bool:
+    """Whether there are twice as many equal bins, with about n rows, where no histogram is bought."""
+    usual = 1.0 if isinstance(problem.target, Classes) else 4 * USUAL
+    plan = plan_descent(n / problem.rows_per_unit / usual, float(problem.rho))
+    return plan.kappa >= _TELLING and not plan.fine and most_bins(problem.design) >= _FEWEST
+
+
+def _halved(column: Numbers) -> tuple[Fraction, ...]:
+    """The edges, and those cells' edges that halve equal bins; of whole numbers the next whole one."""
+    middles = [column.low + (column.high - column.low) * Fraction(2 * k + 1, 2 * EQUAL) for k in range(EQUAL)]
+    cells = set(column.cells)
+    more = {at if at in cells else Fraction(math.ceil(at)) for at in middles}
+    return tuple(sorted({*column.edges, *(more & cells)}))
+
+
+def _equal_edges(problem: Problem, n: float) -> dict[str, tuple[Fraction, ...]]:
+    """The edges of each column that has cells, where no histogram is bought."""
+    columns, halved = _in_cells(problem.design), _are_halved(problem, n)
+    return {name: _halved(column) if halved else column.edges for name, column in columns.items()}
+
+
+def _with_edges(design: Design, edges: Mapping[str, tuple[Fraction, ...]]) -> Design:
+    """The design with these edges instead of cells."""
+    plain: dict[str, Column] = {
+        name: replace(column, edges=edges[name], cells=()) if isinstance(column, Numbers) and column.cells else column
+        for name, column in design.columns.items()
+    }
+    return Design(plain)
+
+
+def in_equal_bins(problem: Problem, n: float) -> Problem:
+    """The model with about n rows, where no histogram is bought."""
+    return replace(problem, design=_with_edges(problem.design, _equal_edges(problem, n)))
+
+
 def the_rest(problem: Problem) -> Problem:
     """The same model, of what is left for it."""
     return replace(problem, spend=Spend(rho=problem.rho * (1 - SHARE)), rows=problem.rows or 1)
@@ -140,7 +180,7 @@ def cut(problem: Problem, rows: Coded, n: float, bits: Bits | None) -> Generator
     """Yields the event of the histogram before it is drawn, if it is bought; returns the model of bins without cells,
     and the rows in them."""
     columns: Mapping[str, Numbers] = _in_cells(problem.design)
-    edges = {name: column.edges for name, column in columns.items()}
+    edges = _equal_edges(problem, n)
     left = problem
     if bins_are_bought(problem, n):
         noise = _noise(problem)
@@ -157,11 +197,7 @@ def cut(problem: Problem, rows: Coded, n: float, bits: Bits | None) -> Generator
             edges[name] = tuple(edges_of(ends, column.edges, held, deviation, least, most, closely=closely))
             shares[name] = _shares(ends, edges[name], held, deviation) / n
         left = replace(the_rest(problem), shares=shares if clear else None)
-    plain: dict[str, Column] = {
-        name: replace(column, edges=edges[name], cells=()) if isinstance(column, Numbers) and column.cells else column
-        for name, column in problem.design.columns.items()
-    }
-    design = Design(plain)
+    design = _with_edges(problem.design, edges)
     return replace(left, design=design), recoded(rows, design)
 
 
