@@ -81,6 +81,12 @@ SUMS = [
     "SELECT (SELECT SUM(total) FROM orders) - (SELECT SUM(total) FROM orders WHERE clerk > 2) AS rest",
     "SELECT status, priority, COUNT(*) FROM orders GROUP BY ROLLUP (status, priority)",
 ]
+NULLED = [
+    "SELECT CORR(total, NULL), COVAR_POP(NULL, clerk), REGR_SLOPE(total, NULLIF(1, 1)) FROM orders",
+    "SELECT COVAR_SAMP(total, 5), REGR_SLOPE(total, 2), REGR_R2(3, clerk), CORR(total, total) FROM orders",
+    "SELECT SUM(NULL), AVG(NULL), COUNT(NULL), COUNT(DISTINCT NULL) FROM orders",
+    "SELECT VAR_POP(2), STDDEV(total - total), GEOMEAN(3) FROM orders",
+]
 AUTO: list[dict[str, Any]] = [
     *({}, {"max_groups": "auto"}, {"max_rows": "auto"}, {"max_groups": "auto", "max_rows": "auto"}),
     {"max_groups": 2, "max_rows": "auto", "weights": None},
@@ -123,7 +129,7 @@ DRAWN += [
     (sql, {"epsilon": 20, **limits}, -1 - at % 2, at % 3 > 0)
     for at, (sql, limits) in enumerate(itertools.product(SUMS, AUTO))
 ]
-DRAWN += [(sql, {"epsilon": 2}, how, delta) for sql in PLACED for how in (0, 4) for delta in (False, True)]
+DRAWN += [(sql, {"epsilon": 2}, how, delta) for sql in [*NULLED, *PLACED] for how in (0, 4) for delta in (False, True)]
 
 
 def _digest(value: object) -> str:

@@ -19,6 +19,7 @@ _FORGOTTEN: Final = "decides when what was read is forgotten, and read anew it i
 _GUESS: Final = "a guess of 1 is no better than none: it is searched for, and the search has the answer"
 _ENDLESS: Final = "amounts have a thousandth of so many digits, and what is beyond them is without end all the same"
 _BOTH: Final = "a budget is written with both or with neither: one test is for the type checker"
+_CHECKED: Final = "what is looked at then is let through, as no row becomes more than one: it only takes longer"
 _FIRST: Final = "numpy reads the first letter of a kind of sort"
 
 
@@ -40,6 +41,10 @@ EQUIVALENT: Final[dict[str, dict[str, str]]] = {
         "how_many: 200 -> 201": _ENDLESS,
     },
     "hubbub.tables.measure": _less_of_a_hash(("counting", "argument", "values", "shift", "centre", "alone", "cap")),
+    "hubbub.tables.repeats": {
+        "question: rows > 1 -> rows >= 1": _CHECKED,
+        "rows: rows > 1 -> rows >= 1": _CHECKED,
+    },
     "hubbub.tables.groups": {
         "_usable: far or (counted and (not -2 ** 63 <= group < 2 ** 63)) -> "
         "counted and (not -2 ** 63 <= group < 2 ** 63)": (
