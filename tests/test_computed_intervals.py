@@ -6,12 +6,15 @@ has probability below .003, and the draws are fixed. The central draws alone hel
 
 from __future__ import annotations
 
+import datetime as dt
+
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 import hubbub as hb
-from hubbub.answer.evaluate import around, quantiles
+from hubbub.answer.intervals import around, quantiles
 from seeded import SeededBits
 
 GROUPS, ROWS = 500, 10
@@ -80,3 +83,35 @@ def test_an_interval_reaches_as_far_to_either_side() -> None:
     outer = around(values, draws, 0.5)
     assert (outer[0] <= inner[0]).all()
     assert (inner[1] <= outer[1]).all()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "MAX(d) + INTERVAL 1 DAY",
+        "DATE_TRUNC('month', MEDIAN(d))",
+        "DATE_TRUNC('year', MIN(t))",
+        "CAST(MIN(d) AS TIMESTAMP)",
+    ],
+)
+def test_an_interval_of_days_has_ends_that_have_a_name(text: str) -> None:
+    """An answer that was paid could not be read: its interval reached below the year 1."""
+    days = [dt.date(1900, 1, 1), dt.date(2000, 1, 1), dt.date(2100, 1, 1)]
+    table = hb.table(
+        pa.table({"d": pa.array(days, pa.date32()), "t": pa.array(days, pa.date32()).cast(pa.timestamp("us"))}),
+        unit=hb.EACH_ROW,
+        columns={name: hb.between("0001-01-01", "9999-12-31") for name in "dt"},
+    )
+    bits = SeededBits(f"days {text}")
+    with hb.Session({"t": table}, budget=hb.Budget(epsilon=10), ledger=None, _bits=bits) as session:
+        for epsilon in ("0.01", "1"):
+            answer = session.sql(f"SELECT {text} AS c FROM t", epsilon=epsilon)
+            (row,) = answer.intervals().to_pylist()
+            assert row["c_low"] <= row["c"] <= row["c_high"], str(answer)
+
+
+def test_of_what_has_no_draws_nothing_is_known() -> None:
+    values, draws = np.array([5.0, np.nan, 5.0]), np.array([[np.nan, 4.0, 4.0], [np.nan, 6.0, 8.0]])
+    low, high = around(values, draws, 0.5)
+    assert np.isnan([low[0], high[0]]).all()
+    assert [low[1:].tolist(), high[1:].tolist()] == [[4.5, 3.0], [5.5, 7.0]]

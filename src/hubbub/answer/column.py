@@ -16,7 +16,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.answer.evaluate import after_stopping, around
+from hubbub.answer.evaluate import after_stopping
+from hubbub.answer.intervals import around
 from hubbub.arguments import a_level
 from hubbub.errors import ParameterError
 

@@ -27,6 +27,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from hubbub.answer.intervals import around, in_years
 from hubbub.engines.displayable import shown
 from hubbub.errors import QueryError
 from hubbub.late import late
@@ -40,7 +41,7 @@ from hubbub.tables.left_out import left_out
 if TYPE_CHECKING:
     from hubbub.noise import Bits
 
-__all__ = ["Draws", "EvaluatedStatement", "OuterPart", "after_stopping", "around", "as_column", "floats"]
+__all__ = ["Draws", "EvaluatedStatement", "OuterPart", "after_stopping", "as_column", "floats"]
 
 pc = late("pyarrow.compute")
 relations = late("hubbub.engines.duckdb.relations")  # who reads a sent answer needs no engine
@@ -209,7 +210,10 @@ class EvaluatedStatement:
             low, high = (np.concatenate([b[k] for b in both])[places] for k in (0, 1))
             return low, high
         own = self._handed_on(i, level) if output.cells else None
-        return around(floats(self.table.column(i)), self.draws().columns[i], level) if own is None else own
+        if own is not None:
+            return own
+        column = self.table.column(i)
+        return in_years(column.type, *around(floats(column), self.draws().columns[i], level))
 
     def _intervals(self, question: int, aggregate: Aggregate, level: float) -> list[tuple[Floats, Floats]]:
         """The intervals of an aggregate, plan by plan; of the total where that is wanted, noise and rest at a half."""
@@ -356,33 +360,6 @@ class EvaluatedStatement:
 def after_stopping(level: float) -> float:
     """The nominal level at which intervals hold with probability `level` where one stopped at a noisy width."""
     return 1 - (1 - level) / HEDGE
-
-
-def around(values: Floats, draws: Floats, level: float) -> tuple[Floats, Floats]:
-    """The least intervals around estimates, as far to either side, that hold the central ones of their draws.
-
-    values: one for each column of `draws`, [draw][row]; of NaN the interval is the central one.
-
-    >>> low, high = around(np.array([5.0]), np.array([[5.0], [6.0], [7.0]]), 0.5)
-    >>> low.tolist(), high.tolist()
-    ([3.5], [6.5])
-    """
-    low, high = quantiles(draws, level)
-    reach = np.fmax(np.fmax(values - low, high - values), 0.0)
-    return np.fmin(low, values - reach), np.fmax(high, values + reach)
-
-
-def quantiles(draws: Floats, level: float) -> tuple[Floats, Floats]:
-    """The central intervals of draws, column by column; NaN where every draw is NULL."""
-    low, high = np.full(draws.shape[1], np.nan), np.full(draws.shape[1], np.nan)
-    empty = np.isnan(draws)
-    whole, some = ~empty.any(axis=0), empty.any(axis=0) & ~empty.all(axis=0)
-    levels = [(1 - level) / 2, (1 + level) / 2]
-    # Without a NaN the plain function does, which is ten times as fast.
-    for chosen, find in ((whole, np.quantile), (some, np.nanquantile)):
-        if chosen.any():
-            low[chosen], high[chosen] = find(draws[:, chosen], levels, axis=0)
-    return low, high
 
 
 def _key_array(values: list[Any], key: Key) -> pa.Array:

@@ -11,7 +11,6 @@ noise, not what bounding left out.
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -25,6 +24,7 @@ import pyarrow as pa
 from hubbub.answer.cells import free_name, label, unreliable, with_ends, with_reach
 from hubbub.answer.column import Column
 from hubbub.answer.evaluate import EvaluatedStatement, as_column, floats
+from hubbub.answer.intervals import FIRST_MOMENT, LAST_MOMENT
 from hubbub.answer.wire import SentAnswer, read_release, written_release
 from hubbub.arguments import RELIABLE, a_level, a_share
 from hubbub.errors import ParameterError, PolicyError, QueryError
@@ -43,12 +43,6 @@ Cell = Scalar
 
 SHOWN = 40
 """A picture in a notebook shows at most so many rows."""
-
-FIRST_MOMENT, LAST_MOMENT = (
-    (moment - dt.datetime(1970, 1, 1)) / dt.timedelta(1)
-    for moment in (dt.datetime.min, dt.datetime.max.replace(microsecond=0))
-)
-"""In days since 1970-01-01: to the last whole second, as a float of days holds no microsecond there."""
 
 
 @dataclass(frozen=True)
