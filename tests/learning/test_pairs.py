@@ -99,12 +99,6 @@ def test_a_pair_of_too_many_cells_is_refused() -> None:
         model.fit(days(), columns=DECLARED, epsilon=1, delta="1e-6")
 
 
-def test_a_pipeline_of_scikit_learn_is_refused() -> None:
-    pytest.importorskip("sklearn", reason="scikit-learn is not installed")
-    with pytest.raises(ParameterError, match="a model with pairs of columns has no counterpart"):
-        fitted(pairs=PAIR).to_sklearn()
-
-
 @pytest.mark.parametrize("part", [{"pair": ["a", "b"], "parts": []}, {"low": "0", "high": "1", "edges": []}])
 def test_a_text_with_a_pair_of_something_else_is_no_model(part: Any) -> None:
     kept = json.loads(fitted(pairs=PAIR).to_json())
