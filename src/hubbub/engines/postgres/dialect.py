@@ -439,6 +439,8 @@ def _round(a: list[str]) -> str:
     places = int(a[1].strip("()")) if len(a) > 1 else 0
     if places == 0:
         return _half_away(a[0])
+    if abs(places) > 15:
+        return a[0] if places > 0 else f"({a[0]} * 0)"
     if places > 0:
         return f"({_half_away(f'({a[0]} * {10**places})')} / {10**places})"
     return f"({_half_away(f'({a[0]} / {10**-places})')} * {10**-places})"

@@ -412,6 +412,8 @@ _CASTS: Final[dict[tuple[Kind, Kind], Callable[[str], str]]] = {
 
 def _round(a: list[str]) -> str:
     places, x = int(a[1].strip("()")) if len(a) > 1 else 0, a[0]
+    if abs(places) > 15:
+        return x if places > 0 else f"({x} * 0)"
     scaled = f"({x} * {10**places}D)" if places >= 0 else f"({x} / {10**-places}D)"
     back = f"/ {10**places}D" if places >= 0 else f"* {10**-places}D"
     near = f"WHEN abs({scaled}) < 4503599627370496D THEN {_half_away(scaled)} {back}"
