@@ -79,6 +79,7 @@ def _top(chance: Random, bits: SeededBits) -> Iterator[object]:
     yield counts, places, round(law.log_prob(places, counts), 9)
     yield round(law.log_prob([counts.index(max(counts))], counts), 9), law.log_prob([5, 5], counts)
     yield law.release([0, 0], bits=bits), law.log_prob([], [0, 0]), law.log_prob([0], [0, 7])
+    yield law.log_prob(range(law.k + 1), [law.floor] * (law.k + 1))  # more than are chosen
 
 
 def _search(chance: Random, bits: SeededBits) -> Iterator[object]:
