@@ -88,6 +88,30 @@ def test_a_clerk_that_was_killed_keeps_nobody_out(policy: Policy, at_once: None)
     clerk.Clerk(policy).close()
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the lock of the file beside it is all there is")
+@pytest.mark.parametrize("how", ["the lock is removed", "the lock is another file", "another name"])
+def test_neither_a_lost_lock_nor_another_name_lets_a_second_clerk_in(policy: Policy, at_once: None, how: str) -> None:
+    held = subprocess.Popen([sys.executable, "-P", "-c", HOLDS, str(policy.path)], stdout=subprocess.PIPE, text=True)
+    with held:
+        assert held.stdout is not None
+        assert held.stdout.readline() == "held\n"
+        ledger, second = Path(policy.ledger), policy
+        lock = ledger.with_name(f"{ledger.name}-clerk")
+        if how == "another name":
+            other, name = policy.path.with_name("other.toml"), ledger.with_name("other.db")
+            os.link(ledger, name)
+            other.write_text(policy.path.read_text().replace(f'"{ledger.name}"', f'"{name.name}"'))
+            second = load_policy(other)
+        elif how == "the lock is removed":
+            lock.unlink()
+        else:
+            lock.rename(lock.with_name("lock.old"))
+            lock.write_text("")
+        with pytest.raises(PolicyError, match=r"another clerk .* serves this ledger"):
+            clerk.Clerk(second).close()
+        held.kill()
+
+
 def test_one_that_cannot_start_keeps_nobody_out(policy: Policy, at_once: None, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as broken:
         broken.setattr(clerk, "keep_ready", lambda: 1 // 0)
