@@ -124,6 +124,17 @@ def test_targets_are_half_and_half_and_each_alone_in_her_answers():
     data.close()
 
 
+def test_the_survey_is_read_by_its_own_name(tmp_path):
+    here, other = tmp_path / "v[1]", tmp_path / "v1"
+    text = survey.find_survey().read_text()
+    for folder, rows in ((here, text), (other, text.splitlines()[0] + "\n")):
+        folder.mkdir()
+        (folder / "fair.csv").write_text(rows)
+    data = survey.Survey(here / "fair.csv")
+    assert data.count("SELECT COUNT(*) FROM survey") == 6366
+    data.close()
+
+
 @pytest.mark.parametrize("epsilon", [Fraction(1, 20), Fraction(1), Fraction(3)])
 def test_the_rate_of_differencing_is_that_of_the_distribution(epsilon):
     """The closed form against the sum over the two draws' probabilities: P(Z = 0) = sum of pmf(k)^2."""

@@ -68,11 +68,13 @@ class Survey:
     def __init__(self, path: Path) -> None:
         import duckdb
 
+        from hubbub.engines.duckdb.parquet import by_name
+
         self._database: duckdb.DuckDBPyConnection = duckdb.connect()
         kinds = ", ".join(f"'{name}': 'DOUBLE'" for name in KINDS)
         self._database.execute(
             f"CREATE TABLE survey AS SELECT * FROM read_csv($path, header = true, columns = {{{kinds}}})",
-            {"path": str(path)},
+            {"path": by_name(str(path))},
         )
 
     def count(self, sql: str) -> int:
