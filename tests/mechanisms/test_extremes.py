@@ -20,10 +20,12 @@ from hubbub.errors import ParameterError
 from hubbub.mechanisms import (
     ExponentialMechanism,
     GaussianMechanism,
+    GroupThreshold,
     KaryResponse,
     KNormMechanism,
     LaplaceMechanism,
     NoisyMax,
+    OptimalGroupSelection,
     PermuteAndFlip,
     RandomizedResponse,
     SparseVector,
@@ -148,7 +150,14 @@ NOT_FINITE = [
 ]
 
 
-@pytest.mark.parametrize("value", [*NOT_FINITE, np.longdouble("inf"), np.float32("nan")], ids=repr)
+OF_NUMPY = [
+    kind(text)
+    for kind in (np.float16, np.float32, np.float64, np.longdouble)
+    for text in ("nan", "inf", "-inf", "0.1", "-0.0", "6e-5")
+]
+
+
+@pytest.mark.parametrize("value", [*NOT_FINITE, *OF_NUMPY, np.longdouble("1e4000"), np.longdouble("1e-4900")], ids=repr)
 def test_no_private_value_on_a_grid_is_the_cause_of_an_error(value: Any) -> None:
     grid = Grid(-1000)
     tiny: Any = {"sensitivity": Fraction(1, 2**990), "grid": grid}
@@ -168,6 +177,41 @@ def test_nan_counts_as_0_on_a_grid_and_an_infinity_as_the_largest_float() -> Non
     sharp = LaplaceMechanism(sensitivity=1, epsilon=10**6, grid=Grid(-4), cells=3)
     assert sharp.release([math.nan, math.inf, Decimal("-inf")]).tolist() == [0, sys.float_info.max, -sys.float_info.max]
     assert sharp.release(np.array([math.nan, 2.0, -math.inf])).tolist() == [0, 2, -sys.float_info.max]
+
+
+def test_an_infinity_of_few_bits_counts_as_the_largest_float_too() -> None:
+    sharp = LaplaceMechanism(sensitivity=1, epsilon=10**6, grid=Grid(-4))
+    for kind in (np.float16, np.float32, np.longdouble):
+        assert float(sharp.release(kind("-inf"))) == -sys.float_info.max
+        assert sharp.release(kind("0.5")) == Fraction(1, 2)
+
+
+@pytest.mark.parametrize(
+    "far", [2**62 - 1, 2**62, 2**63 - 1, 2**63, 2**64, 10**400], ids=lambda far: f"about 2^{far.bit_length()}"
+)
+@pytest.mark.parametrize("noise", ["exponential", "laplace"])
+def test_no_score_is_so_far_from_the_best_that_noisy_max_refuses(noise: str, far: int) -> None:
+    mechanism = NoisyMax(epsilon=1, sensitivity=1, noise=noise)
+    assert mechanism.release([0, far, -far]) == 1
+    assert mechanism.log_prob(1, [0, far, -far]) == pytest.approx(0, abs=1e-12)
+
+
+@pytest.mark.parametrize("kind", [*map(np.dtype, "bhilqBHILQ"), np.dtype(object)], ids=str)
+def test_counts_of_items_and_groups_are_integers_of_any_type_and_size(kind: Any) -> None:
+    largest = 10**30 if kind.hasobject else np.iinfo(kind).max
+    mechanisms: list[Any] = [
+        UnknownTopK(2, epsilon=10, delta="1/10"),
+        GroupThreshold(epsilon=10, delta="1/10"),
+        OptimalGroupSelection(epsilon=10, delta="1/10"),
+    ]
+    shown = [m.release(np.array([largest, 0], kind)) for m in mechanisms]
+    assert shown[0] == [0]
+    assert list(shown[1]) == [0]
+    assert shown[2].tolist() == [True, False]
+    for mechanism in mechanisms:
+        assert len(mechanism.release([])) == 0
+        with pytest.raises(ParameterError, match="whole numbers"):
+            mechanism.release([-(10**30), 1])
 
 
 def test_a_yes_is_never_the_first_to_show_that_its_number_cannot_be_drawn() -> None:

@@ -29,6 +29,7 @@ _LEAST_DECIMAL = Decimal("1e-400")  # below half a step of every grid
 
 __all__ = [
     "beta_of",
+    "capped_counts",
     "differences",
     "epsilon_of",
     "flag",
@@ -154,11 +155,27 @@ def _finite(array: Any) -> Any:
 
 
 def _finite_number(value: Any) -> Any:
+    if isinstance(value, np.floating) and value.dtype.itemsize < 8:
+        value = float(value)  # numpy would compare with the other side rounded to as few bits, where it is infinite
     if value.is_nan() if isinstance(value, Decimal) else value != value:
         return 0
     if abs(value) > sys.float_info.max:
         return sys.float_info.max if value > 0 else -sys.float_info.max
-    return 0 if abs(value) < _LEAST_DECIMAL else value
+    return 0 if isinstance(value, Decimal) and abs(value) < _LEAST_DECIMAL else value
+
+
+def capped_counts(counts: Any, most: int) -> NDArray[np.int64] | None:
+    """Private counts as int64, those above `most` as `most`; None where they are no whole numbers of at least 0.
+
+    One unit moves a capped count no farther than the count itself, and the size of a count is no cause of an error.
+    """
+    exact = as_integers(counts)
+    if exact.dtype == object and all(isinstance(n, int | np.integer) for n in exact.ravel()):
+        exact = np.clip(exact, -1, most).astype(np.int64)
+    if exact.dtype.kind not in "iu" or exact.ndim != 1 or (exact.size and int(exact.min()) < 0):
+        return None
+    top = np.asarray(min(most, np.iinfo(exact.dtype).max), exact.dtype)
+    return np.asarray(np.minimum(exact, top), dtype=np.int64)
 
 
 def _exact_array(values: Any) -> Any:

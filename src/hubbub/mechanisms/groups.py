@@ -33,10 +33,9 @@ from hubbub.accounting import events as ev
 from hubbub.accounting.amounts import Number, probability
 from hubbub.accounting.rounding import exp_down, exp_up, float_down, ln
 from hubbub.errors import ParameterError
-from hubbub.mechanisms.calibrate import epsilon_of, one_of, whole_number
+from hubbub.mechanisms.calibrate import capped_counts, epsilon_of, one_of, whole_number
 from hubbub.mechanisms.calibration import Noise, Spend, calibrated
 from hubbub.mechanisms.recording import through
-from hubbub.mechanisms.weighted import as_integers
 from hubbub.noise import Bits, DiscreteGaussian, DiscreteLaplace, bernoulli
 
 __all__ = ["GroupThreshold", "OptimalGroupSelection"]
@@ -240,10 +239,7 @@ def _delta(value: Number) -> Fraction:
 
 
 def _unit_counts(counts: Any) -> NDArray[np.int64]:
-    exact = as_integers(counts)
-    if exact.dtype == object and all(isinstance(n, int | np.integer) for n in exact.ravel()):
-        exact = np.minimum(exact, _MOST_UNITS).astype(np.int64)
-    if exact.dtype.kind not in "iu" or exact.ndim != 1 or (exact.size and int(exact.min()) < 0):
+    exact = capped_counts(counts, _MOST_UNITS)
+    if exact is None:
         raise ParameterError("counts are whole numbers of units >= 0, one per group.")
-    top = np.asarray(min(_MOST_UNITS, np.iinfo(exact.dtype).max), exact.dtype)
-    return np.asarray(np.minimum(exact, top), dtype=np.int64)
+    return exact

@@ -38,6 +38,8 @@ __all__ = ["ExponentialMechanism", "NoisyMax", "PermuteAndFlip"]
 
 Floats = NDArray[np.float64]
 
+_FARTHEST = 2**61
+
 
 @dataclass(frozen=True, init=False)
 class _Selection:
@@ -228,10 +230,11 @@ class NoisyMax(_Selection):
 
 
 def _whole_steps(scores: Any) -> NDArray[np.int64]:
+    """Distances below the best score, at most 2^61: no noise bridges that, and a unit moves them no farther for it."""
     steps, unit = integer_steps(scores)
-    if unit != 1 or steps.dtype == object:
-        raise ParameterError("noisy max takes integer scores within int64; put other scores on a grid.")
-    return np.asarray(steps)
+    if unit != 1:
+        raise ParameterError("noisy max takes integer scores; put other scores on a grid.")
+    return np.asarray(np.minimum(steps, _FARTHEST), dtype=np.int64)
 
 
 def _log_sum(logs: Floats) -> float:

@@ -35,9 +35,9 @@ from hubbub.accounting import events as ev
 from hubbub.accounting.amounts import Number, probability
 from hubbub.accounting.rounding import exp_up, ln
 from hubbub.errors import ParameterError
-from hubbub.mechanisms.calibrate import epsilon_of, flag, whole_number, within_floats
+from hubbub.mechanisms.calibrate import capped_counts, epsilon_of, flag, whole_number, within_floats
 from hubbub.mechanisms.recording import through
-from hubbub.mechanisms.weighted import as_integers, integer_steps, log_weights, quiet, weighted_choice
+from hubbub.mechanisms.weighted import integer_steps, log_weights, quiet, weighted_choice
 from hubbub.noise import Bits
 
 __all__ = ["UnknownTopK"]
@@ -133,10 +133,9 @@ class UnknownTopK:
 
         An item whose count is 0 is not there. keys: what the items are called, for the auditor alone.
         """
-        exact = as_integers(counts)
-        if exact.ndim != 1 or exact.dtype.kind not in "iu" or (exact.size and int(exact.min()) < 0):
+        exact = capped_counts(counts, _MOST)
+        if exact is None:
             raise ParameterError("counts are whole numbers >= 0, one for each item.")
-        exact = np.minimum(exact, _MOST).astype(np.int64)
 
         def draw() -> dict[int, int]:
             left, places = [int(i) for i in np.flatnonzero(exact)], dict[int, int]()
