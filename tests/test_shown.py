@@ -148,3 +148,18 @@ def test_marginals_and_synthetic_rows_are_shown_and_tabled(session: hb.Session) 
     made = session.synthesize("visits", columns=["ward", "age"], epsilon=10)
     cells = Whole(made._repr_html_()).cells
     assert f"{len(made):,} synthetic rows; charged epsilon 10" in cells
+
+
+@pytest.mark.parametrize("budget", [("1e400",), ("1e400", "1e-9"), ("1e-400",)], ids=str)
+def test_what_is_left_is_shown_of_a_budget_that_is_no_float(budget: tuple[str, ...]) -> None:
+    """The answer of a question that was charged, too: it is what the repr of it raised on."""
+    visits = hb.table(pa.table({"id": range(10)}), unit="id", max_rows=1, max_groups=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with hb.Session({"visits": visits}, budget=hb.Budget(*budget), ledger=None) as session:
+            for each in (lambda: session.check("SELECT COUNT(*) AS n FROM visits", epsilon="1/3"), lambda: session):
+                assert repr(each())
+                assert Whole(each()._repr_html_()).cells
+            if budget[0] == "1e400":
+                assert "n" in repr(session.sql("SELECT COUNT(*) AS n FROM visits", epsilon="1/3"))
+    assert short_text(Fraction(1, 3 * 10**400)) == "3.33333E-401"

@@ -28,6 +28,7 @@ __all__ = [
     "Budget",
     "EpsilonLike",
     "decimal_text",
+    "last_digit",
     "parse_epsilon",
     "short_text",
 ]
@@ -102,8 +103,18 @@ def short_text(left: Fraction) -> str:
     text = decimal_text(left)
     if left <= 0 or len(text) <= _SHORT:
         return text
-    unit = Fraction(10) ** (math.floor(math.log10(left)) - _SHOWN + 1)
+    unit = last_digit(left, _SHOWN)
     return decimal_text(left // unit * unit)
+
+
+def last_digit(amount: Fraction, digits: int) -> Fraction:
+    """What the last of so many digits of an amount stands for; of one, too, that as a float is 0 or too large.
+
+    >>> last_digit(Fraction(1234, 10), 2), last_digit(Fraction(1, 3 * 10**400), 1) == Fraction(1, 10**401)
+    (Fraction(10, 1), True)
+    """
+    size = math.log10(amount.numerator) - math.log10(amount.denominator)
+    return Fraction(10) ** (math.floor(size) - digits + 1)
 
 
 def decimal_text(amount: Fraction) -> str:

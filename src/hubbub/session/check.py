@@ -18,7 +18,7 @@ from typing import Any
 from hubbub.accounting import Cost, PureFilter, ZCDPFilter, rho_of_epsilon
 from hubbub.accounting.amounts import ratio
 from hubbub.errors import ParameterError, QueryError
-from hubbub.ledger.budget import Budget, decimal_text, short_text
+from hubbub.ledger.budget import Budget, decimal_text, last_digit, short_text
 from hubbub.mechanisms.groups import GroupThreshold
 from hubbub.mechanisms.top_k import UnknownTopK
 from hubbub.noise import DiscreteLaplace
@@ -205,7 +205,7 @@ def settled(left: Fraction, fits: Callable[[Fraction], bool]) -> Fraction:
     """
     if left <= 0:
         return left
-    unit = Fraction(10) ** (math.floor(math.log10(left)) - _SHOWN + 1)
+    unit = last_digit(left, _SHOWN)
     above = math.ceil(left / unit) * unit
     return above if above - left < unit / 10**6 and fits(above) else left
 
@@ -474,7 +474,7 @@ def smallest_spend(
 
 def _rounded(epsilon: Fraction) -> Fraction:
     """Up to three significant decimal digits."""
-    unit = Fraction(10) ** (math.floor(math.log10(epsilon)) - _DIGITS + 1)
+    unit = last_digit(epsilon, _DIGITS)
     return math.ceil(epsilon / unit) * unit
 
 
