@@ -125,7 +125,10 @@ class Windows:
                 remedy=by_unit,
             )
         order = self._order(node, rows)
-        call = WindowCall(name, arguments, partition, order, _frame(reader, node), _window_kind(name, arguments))
+        frame = _frame(reader, node)
+        if _of_peers(name, frame):
+            partition, order, frame = (*partition, *(e for e, _, _ in order)), (), _WHOLE
+        call = WindowCall(name, arguments, partition, order, frame, _window_kind(name, arguments))
         self.place = self.place or reader.place("w")
         for own, known in self.calls:
             if known == call:
@@ -203,8 +206,39 @@ def _window_kind(name: str, arguments: tuple[Expression, ...]) -> Kind:
     return common_kind(column_kind(a) for i, a in enumerate(arguments) if i != 1)
 
 
+_WHOLE = "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"
+_ENDS = ("UNBOUNDED PRECEDING", "PRECEDING", "CURRENT ROW", "FOLLOWING", "UNBOUNDED FOLLOWING")
+
+
+def _of_peers(name: str, frame: str) -> bool:
+    """Whether a function takes its value from the end of a frame that is all rows which ORDER BY leaves equal to this
+    one. Of these it is the first or the last as they are told apart, the same for each of them: so it is read as the
+    first or the last of them alone.
+    """
+    if frame.startswith("ROWS"):
+        return False
+    start, end = (frame or "RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW")[len("RANGE BETWEEN ") :].split(" AND ")
+    return {"FIRST_VALUE": start, "LAST_VALUE": end}.get(name) == "CURRENT ROW"
+
+
+def _backwards(start: str, end: str) -> bool:
+    """Whether a frame ends before it starts: of most such an engine makes an error, of others no rows."""
+    return _place(start) > _place(end) or start == _ENDS[-1] or end == _ENDS[0]
+
+
+def _place(end: str) -> tuple[int, int]:
+    """Where an end of a frame lies: its word, and the number of rows after this one."""
+    if end in _ENDS:
+        return _ENDS.index(end), 0
+    number, word = end.split()
+    return _ENDS.index(word), -int(number) if word == "PRECEDING" else int(number)
+
+
 def _frame(reader: Reader, node: exp.Window) -> str:
-    """The frame of a window, from its parts alone."""
+    """The frame of a window, from its parts alone.
+
+    Raises QueryError for a frame that counts in other steps than rows, and one that ends before it starts.
+    """
     spec = node.args.get("spec")
     if spec is None:
         return ""
@@ -232,7 +266,7 @@ def _frame(reader: Reader, node: exp.Window) -> str:
             )
     known = {"UNBOUNDED PRECEDING", "UNBOUNDED FOLLOWING", "CURRENT ROW"}
     fine = all(e in known or e.split()[0].isdigit() for e in ends) and kind in ("ROWS", "RANGE")
-    if not fine or spec.args.get("exclude"):
+    if not fine or spec.args.get("exclude") or _backwards(*ends):
         raise reader.refuse(
             "this frame is not supported; use such as ROWS BETWEEN 2 PRECEDING AND CURRENT ROW.",
             node,
