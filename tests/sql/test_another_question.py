@@ -243,6 +243,14 @@ def test_aggregates_of_an_owner_without_rows_are_those_of_no_rows(desk: Desk, va
             assert desk.ask(asked, HUGE).rows() == con.execute(asked).fetchall()
 
 
+@pytest.mark.parametrize("value", ["5", "COALESCE(w.id, 9)", "w.id IS NULL", "DISTINCT 5", "w.id", "5 + 1"])
+def test_a_sub_query_of_one_owner_without_an_aggregate_is_refused(desk: Desk, value: str) -> None:
+    """It has no row for an owner without any, so NULL; a constant was one of every owner."""
+    asked = f"SELECT COUNT(*) AS c FROM t WHERE (SELECT {value} FROM t AS w WHERE w.id = t.id AND w.g = 'b') IS NULL"
+    with pytest.raises(QueryError, match="of the same owner's rows gives one aggregate"):
+        desk.statement(asked)
+
+
 def test_having_over_one_owners_rows_is_refused(desk: Desk) -> None:
     """Of a total that HAVING leaves out SQL makes NULL, a count of none 0."""
     inner = "SELECT COUNT(*) FROM t AS w WHERE w.id = t.id HAVING COUNT(*) > 1"

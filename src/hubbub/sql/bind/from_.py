@@ -119,7 +119,9 @@ class Rows:
                 remedy=Rewrite("CASE WHEN COUNT(*) > 2 THEN MAX(x) END"),
             )
         relation = self.reader.resolve(_per_owner(self.reader, inner, owner, node), self.ctes)
-        if not isinstance(relation, PrivateRelation) or len(relation.columns) != 1 or not single(relation.relation):
+        # Without an aggregate it has a row for each of the owner's, and none, so NULL, for an owner without any.
+        plain = not any(item.find(exp.AggFunc) for item in inner.expressions)
+        if plain or not isinstance(relation, PrivateRelation) or not _one_value(relation):
             raise self.reader.refuse(
                 "a sub-query of the same owner's rows gives one aggregate, such as "
                 "(SELECT MAX(x) FROM t WHERE t.id = this.id).",
@@ -278,6 +280,10 @@ def _counted(tree: exp.Query, *, unknown: bool = False) -> exp.Select:
 
 
 _COUNTS: Final = ("COUNT_ROWS", "COUNT", "COUNT_DISTINCT")
+
+
+def _one_value(query: PrivateRelation) -> bool:
+    return len(query.columns) == 1 and single(query.relation)
 
 
 def _of_no_rows(value: Expression, grouped: Relation) -> Expression:
