@@ -62,7 +62,7 @@ RAISED_BY: dict[str, str | tuple[str, ...]] = {
         "window.py:_arguments",
     ),
     "sql/bind/joins.py:_no_owner": "joins.py:joined",
-    "sql/bind/joins.py:_too_early": "joins.py:joined",
+    "sql/bind/joins.py:_unseen": "joins.py:joined",
     "sql/bind/projection.py:_star_refused": "projection.py:_item",
     "sql/bind/query.py:_no_table": "query.py:_statement",
     "sql/bind/query.py:_syntax_error": "query.py:_one_statement",

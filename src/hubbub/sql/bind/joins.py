@@ -220,18 +220,18 @@ def merge(reader: Reader, scope: Scope, item: Item, name: str) -> None:
     item.on.append(Paired(left, right, item.node))
 
 
-def _too_early(reader: Reader, item: Item, place: int) -> QueryError:
-    """What refuses a condition of ON that names a table which is joined later. Whether the condition moves there, or
-    that join here, changes which rows stay: who wrote it knows.
+def _unseen(reader: Reader, item: Item, place: int, hidden: frozenset[str]) -> QueryError:
+    """What refuses a condition of ON that names a table which is joined later, or one that only its own ON sees.
+    Whether the condition moves there, or that join here, changes which rows stay: who wrote it knows.
     """
     term = item.on[place]
     span = None if isinstance(term, Paired) else span_of(term)
     there = Rewrite(f"ON ... AND {'...' if span is None else reader.text[span[0] : span[1] + 1]}")
-    return reader.refuse(
-        f"ON names a table that is joined later: put its condition there, {there.example}; or join that table before.",
-        item.node,
-        remedy=there,
-    )
+    if hidden:
+        says = f"only the ON of a SEMI or ANTI JOIN sees its table: put the condition there, {there.example}."
+    else:
+        says = f"ON names a table that is joined later: put its condition there, {there.example}; or join that before."
+    return reader.refuse(says, item.node, remedy=there)
 
 
 def joined(
@@ -261,7 +261,7 @@ def joined(
                 more = [c for c in pool if columns_of(c[1]) <= names and columns_of(c[1]) & chosen.names]
                 usable += [c for _, c in more]
                 pool[:] = [c for c in pool if c not in more]
-            relation = _join(reader, relation, chosen, usable, pool)
+            relation = _join(reader, relation, chosen, usable, pool, names)
         for condition in free:
             relation = Filter(relation, condition)
         return relation, kept
@@ -273,13 +273,19 @@ def joined(
             items[0].node,
             remedy=Rewrite("FROM people LEFT JOIN public"),
         )
-    known = items[0].names
-    for item, on in zip(items[1:], conditions[1:], strict=True):
-        known |= item.names
-        early = next((i for i, term in enumerate(on) if not columns_of(term) <= known), None)
+    known, hidden = items[0].names, frozenset[str]()
+    for place, (item, on) in enumerate(zip(items[1:], conditions[1:], strict=True), 1):
+        seen = known | item.names
+        early = next((i for i, term in enumerate(on) if not columns_of(term) <= seen), None)
         if early is not None:
-            raise _too_early(reader, item, early)
-        relation_ = _join(reader, relation_, item, on, pool)
+            raise _unseen(reader, item, early, columns_of(on[early]) & hidden)
+        # A later RIGHT or FULL JOIN brings rows back that lack these columns: WHERE must still take them out.
+        brought_back = any(later.how in ("right", "full") for later in items[place + 1 :])
+        relation_ = _join(reader, relation_, item, on, list(pool) if brought_back else pool, seen)
+        if item.how in ("semi", "anti"):
+            hidden |= item.names
+        else:
+            known = seen
     return relation_, kept
 
 
@@ -366,8 +372,14 @@ def _no_owner(reader: Reader, item: Item) -> QueryError:
 
 
 def _join(
-    reader: Reader, left: Relation, item: Item, on: list[Expression], pool: list[tuple[exp.Expr, Expression]]
+    reader: Reader,
+    left: Relation,
+    item: Item,
+    on: list[Expression],
+    pool: list[tuple[exp.Expr, Expression]],
+    known: frozenset[str],
 ) -> Relation:
+    """known: the columns of both sides."""
     how, right = item.how, item.relation
     if isinstance(right, PublicRelation):
         if how in ("full", "right"):
@@ -384,10 +396,31 @@ def _join(
         pool[:] = [c for c in pool if any(c[1] is o for o in others)]
     if not equal:
         raise _no_owner(reader, item)
+    if how == "inner":
+        rest = [*rest, *_met_in_where(known - item.names, item.names, pool)]
     same_units(reader, left, right, item.node)
     if how == "right":
         return Join(right, left, "left", all_of(rest), by_unit=True)
     return Join(left, right, how, all_of(rest), by_unit=True)  # type: ignore[arg-type]
+
+
+def _met_in_where(
+    left: frozenset[str], right: frozenset[str], pool: list[tuple[exp.Expr, Expression]]
+) -> list[Expression]:
+    """Takes out of `pool` what WHERE compares of both sides, o.k = c.k: in an inner join the same as in ON, where an
+    engine looks such rows up. Above a join by the owner alone, it would first meet each of an owner's rows with each.
+    """
+
+    def across(term: Expression) -> bool:
+        match term:
+            case Compare(op="=", left=a, right=b):
+                x, y = columns_of(a), columns_of(b)
+                return bool(x and y) and ((x <= left and y <= right) or (x <= right and y <= left))
+        return False
+
+    taken = [c for c in pool if across(c[1])]
+    pool[:] = [c for c in pool if c not in taken]
+    return [term for _, term in taken]
 
 
 def _looked_up(leaf: PublicRelation, on: list[Expression]) -> bool:
