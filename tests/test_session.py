@@ -289,15 +289,17 @@ def test_what_is_refused_is_refused_before_anything_is_charged_or_read(
         assert s.remaining == 10
 
 
-def test_an_engine_failure_keeps_its_charge_and_says_nothing() -> None:
-    with session(epsilon=1) as s:
+def test_an_engine_failure_keeps_its_charge_and_its_words_for_the_steward(tmp_path: Path) -> None:
+    with session(epsilon=1, ledger=tmp_path / "budget.db") as s:
         s._engine._known["visits"] = replace(s._engine._known["visits"], relation="gone", columns={}, held=None)
         s._engine.prepare = lambda plan: None  # type: ignore[method-assign]  # which would have found it
-        with pytest.raises((hb.EngineError, KeyError)):
+        with pytest.raises(hb.EngineError) as told:
             s.sql("SELECT COUNT(*) FROM visits", epsilon=0.25)
         (entry,) = s.history()
         assert (entry.state, s.remaining) == ("failed", Fraction(3, 4))
-        assert entry.incident
+        assert entry.incident in str(told.value)
+        assert "gone" not in str(told.value)
+        assert "gone" in s._ledger.record.incident_words(entry.incident)
 
 
 def test_the_charge_is_durable_before_any_row_is_read(tmp_path: Path) -> None:

@@ -95,6 +95,7 @@ EQUIVALENT: Final[dict[str, dict[str, str]]] = {
         "mixed: False -> True": "a copy of numbers is the numbers",
         "_narrow: 15 -> 14": "a wider type than is needed",
         "_cut: 'stable' -> 'stable?'": _FIRST,
+        "parts_of: 0 -> 1": "the columns of a piece are equally long; and of memory a byte more is held",
     },
     "hubbub.engines.duckdb.ranking": {
         ": 7 -> 8": _WAY,

@@ -107,6 +107,22 @@ def test_what_has_too_many_groups_is_refused_before_a_row_is_read(empty: Desk, e
         groups(empty, expression)
 
 
+@pytest.mark.parametrize(
+    ("high", "step", "kind"),
+    [(10**5, "10000", pa.int64()), (10**6 - 1, "10000", pa.int64()), (2, "0.1", pa.float64()), (30, "1", pa.float64())],
+)
+def test_what_is_coarser_cuts_a_range_into_ten_to_a_hundred_groups(high: int, step: str, kind: pa.DataType) -> None:
+    rows = pa.table({"id": pa.array([], pa.int64()), "x": pa.array([], kind)})
+    found = Desk({"t": hb.table(rows, unit="id", columns={"x": hb.between(0, high)}, max_groups=2, max_rows=2)})
+    try:
+        with pytest.raises(hb.PolicyError) as refused:
+            groups(found, "x")
+    finally:
+        found.engine.close()
+    assert refused.value.remedies[0].sql is None
+    assert refused.value.remedies[0].example == f"GROUP BY FLOOR(x / {step})"
+
+
 def test_a_whole_number_of_too_many_combinations_has_the_groups_of_its_range() -> None:
     """Four million pairs (or NULL): no engine lists them; each number between the ends is a group, up to 10,000."""
     declared = {"a": hb.between(0, 2000), "b": hb.between(0, 1999), "c": hb.between(0, 1)}
