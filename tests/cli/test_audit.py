@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import pytest
 
@@ -22,6 +23,9 @@ def fine(data, size):
 def says_nothing(data, size):
     return np.zeros(size + 1)
 
+def leaves(data, size):
+    raise SystemExit(0)
+
 number = 3
 """
 
@@ -29,6 +33,7 @@ number = 3
 @pytest.fixture
 def mine(tmp_path, monkeypatch):
     (tmp_path / "mine.py").write_text(MINE)
+    (tmp_path / "left.py").write_text("import sys; sys.exit(0)")
     (tmp_path / "wrong.py").write_text("raise ValueError('of mine')")
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -114,3 +119,19 @@ def test_self_audits_hubbub(mine, monkeypatch, capsys):
     assert asked == {"seconds": 2.0, "confidence": 0.999, "thorough": True}
     assert "Laplace    exact" in out
     assert err == "auditing: exact laws\n"
+
+
+@pytest.mark.parametrize("target", ["mine.py:leaves", "left.py:fine", "left:fine"])
+def test_code_that_leaves_the_program_is_not_taken_for_a_claim_that_stands(target, mine, capsys):
+    assert run(["audit", target, "--epsilon", "0.5", "--seconds", "1"]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "ends the program" in err
+
+
+def test_a_command_that_is_left_has_not_succeeded(mine, monkeypatch, capsys):
+    from hubbub.cli import explain
+
+    monkeypatch.setattr(explain.command, "callback", lambda **_: sys.exit(0))
+    assert run(["explain", "--epsilon", "1"]) == 1
+    assert "left before its end" in capsys.readouterr().err

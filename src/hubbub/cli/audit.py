@@ -97,9 +97,12 @@ def _theirs(
 
     claimed, beside = float(parse_epsilon(epsilon)), float(probability(delta, "delta"))
     d, d_prime = (_json(text) for text in data)
-    run = _callable(target)
-    note(f"auditing {target} for up to {seconds:g} seconds")
-    bound = lower_bound(run, d, d_prime, delta=beside, confidence=confidence, seconds=seconds, bits=bits)
+    try:
+        run = _callable(target)
+        note(f"auditing {target} for up to {seconds:g} seconds")
+        bound = lower_bound(run, d, d_prime, delta=beside, confidence=confidence, seconds=seconds, bits=bits)
+    except SystemExit:  # the user's own code; code 0 would say that its claim stands
+        raise QueryError(f"{target} ends the program (SystemExit): give a callable that returns its outputs.") from None
     return Report((line_of(target, bound, claimed),))
 
 

@@ -85,6 +85,12 @@ class _Commands(click.Group):
             ctx.fail(f"no such command {args[0]!r}. Did you mean {close[0]!r}?")
         return super().resolve_command(ctx, args)
 
+    def invoke(self, ctx: click.Context) -> object:
+        try:
+            return super().invoke(ctx)
+        except SystemExit as left:  # not click's, which comes later; a command that was left has not succeeded
+            raise InternalError("the command was left before its end.") from left
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, about) for name, (_, about) in COMMANDS.items()])
