@@ -36,22 +36,24 @@ def all_reports(oracle: local.FrequencyOracle) -> list:
     if isinstance(oracle, local.DirectEncoding):
         return list(range(oracle.size))
     if isinstance(oracle, local.HadamardResponse):
-        return list(range(oracle.rows))
+        return list(range(oracle.randomizer.rows))
     if isinstance(oracle, local.SubsetSelection):
         rows = np.zeros((0, oracle.size), np.uint8)
-        for members in combinations(range(oracle.size), oracle.width):
+        for members in combinations(range(oracle.size), oracle.randomizer.width):
             row = np.zeros((1, oracle.size), np.uint8)
             row[0, list(members)] = 1
             rows = np.concatenate([rows, row])
         return list(np.packbits(rows, axis=1))
     if isinstance(oracle, local.LocalHashing):
-        return [np.array((2 * 0x2E3779B97F4A7C15, 2 * 77, y), REPORT)[()] for y in range(oracle.buckets)]
+        return [np.array((2 * 0x2E3779B97F4A7C15, 2 * 77, y), REPORT)[()] for y in range(oracle.randomizer.buckets)]
     if isinstance(oracle, local.CountMeanSketch):
-        rows = bit_rows(oracle.buckets)
-        return [np.array((j, row), oracle.report_type)[()] for j in range(oracle.hashes) for row in rows]
+        rows = bit_rows(oracle.randomizer.buckets)
+        kind, numbers = oracle.randomizer.report_type, range(oracle.randomizer.hashes)
+        return [np.array((j, row), kind)[()] for j in numbers for row in rows]
     if isinstance(oracle, local.Rappor):
-        rows = bit_rows(oracle.bloom_bits)
-        return [np.array((j, row), oracle.report_type)[()] for j in range(oracle.cohorts) for row in rows]
+        rows = bit_rows(oracle.randomizer.bloom_bits)
+        kind, numbers = oracle.randomizer.report_type, range(oracle.randomizer.cohorts)
+        return [np.array((j, row), kind)[()] for j in numbers for row in rows]
     return list(bit_rows(oracle.size))
 
 
@@ -62,5 +64,5 @@ def supports(oracle: local.FrequencyOracle, reports: np.ndarray, category: int) 
     if isinstance(oracle, local.HadamardResponse):
         return np.bitwise_count(reports.astype(np.int64) & (category + 1)) % 2 == 0
     if isinstance(oracle, local.LocalHashing):
-        return bucket(reports["a"], reports["b"], category, oracle.buckets) == reports["y"]
+        return bucket(reports["a"], reports["b"], category, oracle.randomizer.buckets) == reports["y"]
     return (reports[:, category // 8] >> (7 - category % 8)) & 1 == 1

@@ -44,7 +44,7 @@ def test_estimates_are_unbiased_and_vary_as_stated(oracle: local.FrequencyOracle
     # 100,000 groups of 30: a sample variance has relative sd sqrt(2/100,000) (1 + 1/60) = .45 %, so 3 % is 6.6 sd:
     # false alarm 4e-11. The mean is held to 6.2 sd: 6e-10.
     groups, size = 100_000, 30
-    p, q = float(oracle.p), float(oracle.q)
+    p, q = float(oracle.randomizer.p), float(oracle.randomizer.q)
     estimates = (grouped(oracle, groups, size, share, f"variance {share}") / size - q) / (p - q)
     theory = oracle.variance(size, share)
     assert abs(estimates.mean() - share) < 6.2 * math.sqrt(theory / groups)
@@ -55,7 +55,7 @@ def test_estimates_are_unbiased_and_vary_as_stated(oracle: local.FrequencyOracle
 def test_intervals_cover_95_percent_within_1(oracle: local.FrequencyOracle) -> None:
     # 20,000 groups of 400: sd of a coverage .154 %, so 1 % is 6.5 sd: 8e-11 beside what the lattice of counts does.
     groups, size, share = 20_000, 400, 0.25
-    p, q = float(oracle.p), float(oracle.q)
+    p, q = float(oracle.randomizer.p), float(oracle.randomizer.q)
     shares = (grouped(oracle, groups, size, share, "coverage") / size - q) / (p - q)
     one = oracle.estimate(oracle.privatize([0]))
     estimate = local.Estimate(range(groups), size, 0, shares, np.zeros(groups), one.base, one.slope)
@@ -75,7 +75,8 @@ def test_intervals_for_the_population_cover_people_drawn_at_random() -> None:
     oracle = local.DirectEncoding(1, 4)
     people = np.random.default_rng(3).random(8_000_000) < 0.3
     reports = oracle.privatize(np.where(people, 0, 2), bits=SeededBits("population"))
-    shares = ((reports == 0).reshape(20_000, 400).mean(axis=1) - float(oracle.q)) / float(oracle.p - oracle.q)
+    p, q = oracle.randomizer.p, oracle.randomizer.q
+    shares = ((reports == 0).reshape(20_000, 400).mean(axis=1) - float(q)) / float(p - q)
     one = oracle.estimate(reports[:1])
     estimate = local.Estimate(range(20_000), 400, 0, shares, np.zeros(20_000), one.base, one.slope)
     low, high = estimate.interval(0.95, of="population")
@@ -146,8 +147,8 @@ def test_rappor_is_unbiased_and_varies_as_stated() -> None:
         second = (reports["cohort"] == 1).reshape(-1, size, 1)
         sums = np.stack([(ones * ~second).sum(axis=1), (ones * second).sum(axis=1)], axis=1)
         people = np.stack([size - second.sum(axis=1), second.sum(axis=1)], axis=1)
-        excess = (sums - people * float(oracle.q)) / float(oracle.p - oracle.q)
-        filters = np.array([oracle.filters(np.full(6, j), np.arange(6)).T for j in range(2)], float)
+        excess = (sums - people * float(oracle.randomizer.q)) / float(oracle.randomizer.p - oracle.randomizer.q)
+        filters = np.array([oracle.randomizer.filters(np.full(6, j), np.arange(6)).T for j in range(2)], float)
         grams = np.einsum("jmu,jmv->juv", filters, filters)
         right = np.einsum("jmu,rjm->ru", filters, excess)
         found.append(np.linalg.solve(np.einsum("rj,juv->ruv", people[:, :, 0], grams), right[:, :, None])[:, :, 0])
@@ -191,7 +192,7 @@ def test_the_sketch_varies_as_stated_given_its_public_hashes() -> None:
     for v in range(4):
         places = public_bucket(seeds, v, 4).astype(np.int64)
         supporters = bits[np.arange(len(bits)), places].reshape(groups, size).sum(axis=1)
-        found = (supporters / size - float(oracle.q)) / float(oracle.p - oracle.q)
+        found = (supporters / size - float(oracle.randomizer.q)) / float(oracle.randomizer.p - oracle.randomizer.q)
         assert abs(found.mean() - means[v]) < 6.5 * math.sqrt(theory[v] / groups)
         assert abs(found.var() / theory[v] - 1) < 0.03
     # These hashes are far from the average over all.

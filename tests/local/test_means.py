@@ -79,10 +79,10 @@ def test_tallies_of_means_add_exactly(kind: type[local.OneBitMean]) -> None:
     reports = oracle.privatize(np.linspace(-1, 1, 5000), bits=SeededBits("add"))
     parts = [oracle.aggregate(part) for part in np.array_split(reports, 9)]
     assert sum(reversed(parts), oracle.empty()) == oracle.aggregate(reports)
-    assert oracle.aggregate(np.array([oracle.report_count, -1])).dropped == 2
+    assert oracle.aggregate(np.array([oracle.randomizer.report_count, -1])).dropped == 2
     assert oracle.estimate(reports[:0]).n == 0
     if kind is not local.OneBitMean:
-        squares = sum(int(r) ** 2 for r in reports.tolist() if r < oracle.report_count - 2)
+        squares = sum(int(r) ** 2 for r in reports.tolist() if r < oracle.randomizer.report_count - 2)
         assert oracle.aggregate(reports).parts[0][2] == squares or kind is local.PiecewiseMean
 
 
@@ -110,7 +110,7 @@ def test_long_vectors_are_shrunk_to_the_ball() -> None:
     middle = GRID / 2
     inside, outside = oracle.steps([[2.0, 0, 0, 0]]), oracle.steps([[2e300, 0, 0, 0]])
     assert np.array_equal(inside, outside)
-    lengths = np.linalg.norm((oracle.steps(np.eye(4) * 7) - middle) / middle * oracle.clamp, axis=1)
+    lengths = np.linalg.norm((oracle.steps(np.eye(4) * 7) - middle) / middle * oracle.randomizer.clamp, axis=1)
     assert np.all(lengths < 1.001)
     assert (oracle.steps([[np.nan] * 4]) == middle).all()
     with pytest.raises(ParameterError, match="numbers each"):
@@ -120,17 +120,17 @@ def test_long_vectors_are_shrunk_to_the_ball() -> None:
 @pytest.mark.parametrize("step", [0, 1, 1000, GRID - 1, GRID])
 def test_misses_of_the_window_fall_on_every_other_report_once(step: int, monkeypatch: pytest.MonkeyPatch) -> None:
     # The client with its draws replaced: all misses, and every uniform below 2^20 in turn.
-    oracle = local.PiecewiseMean(3)
+    client = local.PiecewiseMean(3).randomizer
     monkeypatch.setattr("hubbub.local.means.coins", lambda chance, n, bits: np.ones(n, bool))
     monkeypatch.setattr("hubbub.local.means.uniform", lambda below, n, bits: np.arange(n) % below)
-    reports = oracle._client(np.full(GRID, step), None)
-    others = np.r_[0:step, step + oracle.window : oracle.report_count]
+    reports = client._client(np.full(GRID, step), None)
+    others = np.r_[0:step, step + client.window : client.report_count]
     assert np.array_equal(np.sort(reports), others)
     # And all hits.
     monkeypatch.setattr("hubbub.local.means.coins", lambda chance, n, bits: np.zeros(n, bool))
-    reports = oracle._client(np.full(oracle.window, step), None)
-    assert np.array_equal(reports, np.arange(step, step + oracle.window))
-    assert all(oracle.chance(int(r), step) == (1 - oracle.miss) / oracle.window for r in (reports[0], reports[-1]))
+    reports = client._client(np.full(client.window, step), None)
+    assert np.array_equal(reports, np.arange(step, step + client.window))
+    assert all(client.chance(int(r), step) == (1 - client.miss) / client.window for r in (reports[0], reports[-1]))
 
 
 EXTREMES = [0.0, -0.0, 5e-324, -1e-300, 1e-11, 1.0, -3.5, 1e150, 1e155, -1e308, 1.7976931348623157e308]

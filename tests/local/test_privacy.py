@@ -23,13 +23,13 @@ NAMES = ["direct", "symmetric", "optimized", "subset", "hashing", "binary", "had
 def test_no_report_is_more_than_e_to_the_epsilon_likelier_under_another_answer(which: int, epsilon: object) -> None:
     oracle = small_oracles(epsilon, 5)[which]
     reports = all_reports(oracle)
-    laws = [[oracle.chance(report, value) for report in reports] for value in range(oracle.size)]
+    laws = [[oracle.randomizer.chance(report, value) for report in reports] for value in range(oracle.size)]
     whole = Fraction(1, 1 << 126) if isinstance(oracle, local.LocalHashing) else Fraction(1)
     assert all(sum(law) == whole for law in laws)
     largest = max(max(column) / min(column) for column in zip(*laws, strict=True))
     assert at_most_exp(largest, oracle.epsilon)
     # RAPPOR's single report costs less than its permanent response; Bloom filters may share bits in the sketch.
-    claim = oracle.report_loss.epsilon if isinstance(oracle, local.Rappor) else oracle.epsilon
+    claim = oracle.randomizer.loss.epsilon if isinstance(oracle, local.Rappor) else oracle.epsilon
     assert at_most_exp(largest, claim)
     if not isinstance(oracle, local.Rappor):
         assert largest >= Fraction(1) + (Fraction(float(mpmath.expm1(float(claim)))) * Fraction(999999, 1000000))
@@ -38,29 +38,30 @@ def test_no_report_is_more_than_e_to_the_epsilon_likelier_under_another_answer(w
 @pytest.mark.parametrize("epsilon", ["1/4", 4])
 def test_rappors_permanent_response_costs_at_most_epsilon(epsilon: object) -> None:
     oracle = local.Rappor(epsilon, 40, bloom_bits=16, cohorts=4, hashes=3)
-    filters = oracle.filters(np.repeat(np.arange(4), 40), np.tile(np.arange(40), 4)).reshape(4, 40, 16)
+    filters = oracle.randomizer.filters(np.repeat(np.arange(4), 40), np.tile(np.arange(40), 4)).reshape(4, 40, 16)
     apart = max(int((a != b).sum()) for cohort in filters for a in cohort for b in cohort)
     assert filters.sum(axis=2).min() == filters.sum(axis=2).max() == 3
     assert apart == 6
-    assert at_most_exp(((1 - oracle.flip) / oracle.flip) ** apart, oracle.epsilon)
+    assert at_most_exp(((1 - oracle.randomizer.flip) / oracle.randomizer.flip) ** apart, oracle.epsilon)
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_means_are_private_at_every_step_of_the_grid(epsilon: object) -> None:
     for oracle in (local.OneBitMean(epsilon), local.PiecewiseMean(epsilon), local.HybridMean(epsilon)):
         steps = [0, 1, 2**19, 2**20 - 1, 2**20]
-        window = getattr(oracle, "window", getattr(getattr(oracle, "piecewise", None), "window", 1))
-        places = {0, 1, oracle.report_count - 1, oracle.report_count - 2, window, window - 1, 2**19, 2**20}
-        reports = sorted(p for p in places if 0 <= p < oracle.report_count)
+        client = oracle.randomizer
+        window = getattr(getattr(client, "piecewise", client), "window", 1)
+        places = {0, 1, client.report_count - 1, client.report_count - 2, window, window - 1, 2**19, 2**20}
+        reports = sorted(p for p in places if 0 <= p < client.report_count)
         for report in reports:
-            chances = [oracle.chance(report, step) for step in steps]
+            chances = [client.chance(report, step) for step in steps]
             assert min(chances) >= 0
             assert max(chances) == 0 or at_most_exp(max(chances) / min(chances), oracle.epsilon)
 
 
 @pytest.mark.parametrize("epsilon", ["1/3", 2])
 def test_the_chances_of_means_add_to_one_and_the_estimate_is_unbiased_exactly(epsilon: object) -> None:
-    one_bit, piecewise = local.OneBitMean(epsilon), local.PiecewiseMean(epsilon)
+    one_bit, piecewise = local.OneBitMean(epsilon).randomizer, local.PiecewiseMean(epsilon).randomizer
     for step in (0, 12345, 2**20):
         ((_, alpha, beta),) = one_bit.lines
         assert one_bit.chance(0, step) + one_bit.chance(1, step) == 1
@@ -83,7 +84,7 @@ def test_vectors_cost_epsilon_whatever_they_are() -> None:
     oracle = local.BallMean("3/2", 3)
     vectors = np.array([[1, 0, 0], [-1, 0, 0], [0.5, 0.5, 0.1], [0, 0, 0], [np.nan, np.inf, 3]], float)
     steps = oracle.steps(vectors)
-    laws = [[oracle.chance(report, row) for report in range(2 * oracle.padded)] for row in steps]
+    laws = [[oracle.randomizer.chance(report, row) for report in range(2 * oracle.randomizer.padded)] for row in steps]
     assert all(sum(law) == 1 for law in laws)
     assert at_most_exp(max(max(c) / min(c) for c in zip(*laws, strict=True)), oracle.epsilon)
 
@@ -141,18 +142,18 @@ def test_rejected_words_are_drawn_anew() -> None:
 def test_clients_draw_from_the_law_they_state(which: int) -> None:
     # n = 200,000 reports of one answer; chi-square at 1e-9.
     oracle = small_oracles(1, 5)[which]
-    n, value = 200_000, 3
+    client, n, value = oracle.randomizer, 200_000, 3
     reports = oracle.privatize(np.full(n, value), bits=SeededBits(f"law {which}"))
     if isinstance(oracle, local.LocalHashing):
         from hubbub.local.hashes import bucket
 
-        hit = bucket(reports["a"], reports["b"], value, oracle.buckets) == reports["y"]
-        seen, expected = np.array([hit.sum(), n - hit.sum()]), n * np.array([float(oracle.p), float(1 - oracle.p)])
+        hit = bucket(reports["a"], reports["b"], value, client.buckets) == reports["y"]
+        seen, expected = np.array([hit.sum(), n - hit.sum()]), n * np.array([float(client.p), float(1 - client.p)])
     else:
-        table = {np.asarray(r, oracle.report_type.base).tobytes(): i for i, r in enumerate(all_reports(oracle))}
+        table = {np.asarray(r, client.report_type.base).tobytes(): i for i, r in enumerate(all_reports(oracle))}
         places = [table[r.tobytes()] for r in reports]
         seen = np.bincount(places, minlength=len(table))
-        expected = n * np.array([float(oracle.chance(r, value)) for r in all_reports(oracle)])
+        expected = n * np.array([float(client.chance(r, value)) for r in all_reports(oracle)])
         # Rare reports are taken together, at least five expected in each cell.
         order = np.argsort(expected)
         groups = np.cumsum(expected[order]) // 20

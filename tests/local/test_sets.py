@@ -108,7 +108,7 @@ def test_heavy_tallies_add_and_drop_what_is_malformed() -> None:
     bad["level"][0], bad["hashed"]["y"][1], bad["hashed"]["a"][2] = 9, 60000, 1
     assert hitters.aggregate(bad).dropped == 3
     assert hitters.aggregate("junk").n == 0
-    assert hitters.padded("zb") == "bb\x00"
+    assert hitters.randomizer.padded("zb") == "bb\x00"
     assert hitters.aggregate(reports[:0]).find() == []
     for bad_alphabet in ("", "a", "aa", "a\x00b"):
         with pytest.raises(ParameterError):

@@ -61,7 +61,7 @@ def test_the_clones_are_summed_rightly_and_never_below(epsilon0: float, n: int, 
 def test_no_shuffled_survey_beats_the_upper_bound(epsilon0: object, k: int) -> None:
     # Every data set of 6 people, in both directions.
     oracle = local.DirectEncoding(epsilon0, k)
-    p, q = float(oracle.p), float(oracle.q)
+    p, q = float(oracle.randomizer.p), float(oracle.randomizer.q)
     rows = [[p if y == x else q for y in range(k)] for x in range(k)]
     for others in {tuple(sorted(t)) for t in product(range(k), repeat=5)}:
         a = shuffled_law([rows[x] for x in (0, *others)])

@@ -50,7 +50,7 @@ def test_a_planned_survey_is_as_exact_as_planned(share: float) -> None:
     reports = oracle.privatize(people.astype(np.int64), bits=SeededBits(f"plan {share}")).reshape(4000, -1)
     ones = (reports == 1).mean(axis=1) if oracle.name == "direct" else None
     assert ones is not None
-    errors = np.abs((ones - float(oracle.q)) / float(oracle.p - oracle.q) - share)
+    errors = np.abs((ones - float(oracle.randomizer.q)) / float(oracle.randomizer.p - oracle.randomizer.q) - share)
     assert np.mean(errors <= 0.1) > 0.95 - 0.022
     assert found.n_without_privacy < found.n_respondents <= found.n
 

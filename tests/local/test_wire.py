@@ -53,7 +53,7 @@ def test_reports_survive_the_wire(oracle: wire.Wired) -> None:
     assert same(wire.aggregate_json(oracle, wire.to_json(oracle, reports)), direct)
     assert same(wire.aggregate_arrow(oracle, wire.to_arrow(oracle, reports)), direct)
     rows = wire.to_bytes(oracle, reports)
-    assert rows.shape == (300, oracle.report_type.itemsize)
+    assert rows.shape == (300, oracle.randomizer.report_type.itemsize)
     assert np.array_equal(wire.from_bytes(oracle, rows), reports)
 
 
@@ -192,7 +192,7 @@ def test_out_of_range_reports_are_dropped() -> None:
     assert tally(subset, np.array([[0b11], [0b111], [0], [0xFF]], np.uint8)) == (1, 3)
     hashing = local.LocalHashing(1, 8)
     reports = hashing.privatize(np.zeros(4, int), bits=SeededBits(0))
-    reports["y"][0], reports["a"][1], reports["b"][2] = hashing.buckets, 1, 3
+    reports["y"][0], reports["a"][1], reports["b"][2] = hashing.randomizer.buckets, 1, 3
     assert tally(hashing, reports) == (1, 3)
     sketch = local.CountMeanSketch(1, 8, hashes=3, buckets=4)
     reports = sketch.privatize(np.zeros(3, int), bits=SeededBits(0))

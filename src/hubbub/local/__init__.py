@@ -9,7 +9,8 @@
 
 The room's rules:
 - Privacy is that of one report, replace neighbours, and exact: a client's chances are rationals rounded towards more
-  privacy (`draws`), drawn exactly; `chance(report, value)` is the probability of a report, as a Fraction.
+  privacy (`draws`), drawn exactly. The client of an oracle is its `randomizer`, and `randomizer.chance(report, place)`
+  the probability of a report, as a Fraction.
 - A server never raises on what strangers send: what no client can have sent is dropped and counted.
 - Estimates are unbiased, with the exact variance of the protocol; bars cover the coins of the clients.
 
@@ -18,6 +19,7 @@ Frequencies   `best_oracle`, `DirectEncoding`, `SymmetricUnary`, `OptimizedUnary
 Numbers       `OneBitMean`, `PiecewiseMean`, `HybridMean`, `BallMean` (vectors)
 Sets          `SetValued`, `KeyValue`; `HeavyHitters` (strings nobody listed)
 Surveys       `warner`, `two_coins`, their `_share` estimates, `plan`, `sample_size`
+Clients       `Randomizer`, `CategoryRandomizer`, `MeanRandomizer`: the exact law of a report, for proofs and audits
 Over time     `Memory`, `repeated_loss`; `shuffle`, `shuffled_delta`, `shuffled_delta_lower`
 On the wire   `specification`, `from_specification`, `to_json`, `aggregate_json`, `to_arrow`, `aggregate_arrow`
 """
@@ -29,8 +31,9 @@ from hubbub.local.hadamard import HadamardResponse
 from hubbub.local.hashing import LocalHashing
 from hubbub.local.heavy import Found, HeavyHitters, HeavyTally
 from hubbub.local.longitudinal import Memory, repeated_loss
-from hubbub.local.means import HybridMean, MeanTally, OneBitMean, PiecewiseMean
+from hubbub.local.means import HybridMean, MeanRandomizer, MeanTally, OneBitMean, PiecewiseMean
 from hubbub.local.oracle import FrequencyOracle, Tally
+from hubbub.local.randomizer import CategoryRandomizer, Randomizer
 from hubbub.local.rappor import Rappor
 from hubbub.local.set_valued import KeyValue, KeyValueEstimate, SetValued
 from hubbub.local.shuffling import Shuffled, shuffle, shuffled_delta, shuffled_delta_lower
@@ -60,6 +63,7 @@ from hubbub.local.wire import (
 __all__ = [
     "BallMean",
     "BallTally",
+    "CategoryRandomizer",
     "CountMeanSketch",
     "DirectEncoding",
     "Estimate",
@@ -73,11 +77,13 @@ __all__ = [
     "KeyValueEstimate",
     "LocalHashing",
     "MeanEstimate",
+    "MeanRandomizer",
     "MeanTally",
     "Memory",
     "OneBitMean",
     "OptimizedUnary",
     "PiecewiseMean",
+    "Randomizer",
     "Rappor",
     "SetValued",
     "Shuffled",

@@ -7,14 +7,25 @@ it names: p = 1 - L, q = L/(k-1). Best of all oracles for k < 3 e^epsilon + 2, r
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
 
+from hubbub.accounting.amounts import Number
 from hubbub.accounting.events import Event, RandomizedResponse
 from hubbub.local.draws import Array, Integers, coins, lie_chance, uniform
-from hubbub.local.oracle import CHUNK, FrequencyOracle, chunks, integer_reports
+from hubbub.local.oracle import (
+    CHUNK,
+    Categories,
+    FrequencyOracle,
+    chunks,
+    epsilon_above_zero,
+    integer_reports,
+    named_categories,
+)
+from hubbub.local.randomizer import CategoryRandomizer
 from hubbub.noise import Bits
 
 __all__ = ["DirectEncoding", "integer_type", "respond"]
@@ -44,15 +55,9 @@ def respond(values: Array, below: int, lie: Fraction, bits: Bits | None) -> Arra
     return out
 
 
-class DirectEncoding(FrequencyOracle):
-    """k-ary response. A report is the index of a category.
-
-    >>> oracle = DirectEncoding(1, ["red", "green", "blue"])
-    >>> float(oracle.p)
-    0.5761168847658291
-    """
-
-    name: ClassVar[str] = "direct"
+@dataclass(frozen=True)
+class DirectRandomizer(CategoryRandomizer):
+    """k-ary response: a place."""
 
     @property
     def lie(self) -> Fraction:
@@ -79,11 +84,11 @@ class DirectEncoding(FrequencyOracle):
     def parameters(self) -> dict[str, object]:
         return {"lie": str(self.lie)}
 
-    def chance(self, report: Any, value: int) -> Fraction:
-        return self.p if int(report) == value else self.q
+    def chance(self, report: Any, data: int) -> Fraction:
+        return self.p if int(report) == data else self.q
 
-    def _client(self, indexes: Array, bits: Bits | None) -> Array:
-        return respond(indexes, self.size, self.lie, bits)
+    def _client(self, places: Array, bits: Bits | None) -> Array:
+        return respond(places, self.size, self.lie, bits)
 
     def _valid(self, reports: Any) -> tuple[Array, int]:
         return integer_reports(reports, self.size)
@@ -93,3 +98,20 @@ class DirectEncoding(FrequencyOracle):
         for part in chunks(len(reports), 1 << 20):
             out += np.bincount(reports[part], minlength=self.size)
         return out
+
+
+class DirectEncoding(FrequencyOracle):
+    """k-ary response. A report is the index of a category.
+
+    >>> oracle = DirectEncoding(1, ["red", "green", "blue"])
+    >>> float(oracle.randomizer.p)
+    0.5761168847658291
+    """
+
+    name: ClassVar[str] = "direct"
+
+    randomizer: DirectRandomizer
+
+    def __init__(self, epsilon: Number, categories: Categories) -> None:
+        size, labels = named_categories(categories)
+        super().__init__(DirectRandomizer(epsilon_above_zero(epsilon), size), labels)

@@ -95,7 +95,7 @@ def privatize_file(
                 "some answer is not one of the categories. Say which category it counts as: --unknown CATEGORY."
             )
         batches = (np.array([place(text) for text in some], np.int64) for some in _texts(path, column))
-        return _write(oracle, (oracle.privatize_places(np.where(p < 0, other, p)) for p in batches), Path(target))
+        return _write(oracle, (oracle.randomizer.release(np.where(p < 0, other, p)) for p in batches), Path(target))
     except csv.Error:
         raise PolicyError("the CSV file cannot be read: it holds a field that is too long, or a zero byte.") from None
     except OSError as error:
@@ -107,7 +107,7 @@ def _write(oracle: FrequencyOracle, reports: Iterator[Any], target: Path) -> int
     if target.suffix == ".arrow":
         import pyarrow as pa
 
-        schema = to_arrow(oracle, oracle.privatize_places(np.empty(0, np.int64))).schema
+        schema = to_arrow(oracle, oracle.randomizer.release(np.empty(0, np.int64))).schema
         with pa.OSFile(str(target), "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
             for some in reports:
                 writer.write_table(to_arrow(oracle, some))

@@ -9,14 +9,25 @@ of y, K log K in all. Good for epsilon up to about 1; its variance factor is ((e
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
 
+from hubbub.accounting.amounts import Number
 from hubbub.local.direct import integer_type
 from hubbub.local.draws import Array, Integers, coins, lie_chance, uniform
-from hubbub.local.oracle import CHUNK, FrequencyOracle, chunks, integer_reports
+from hubbub.local.oracle import (
+    CHUNK,
+    Categories,
+    FrequencyOracle,
+    chunks,
+    epsilon_above_zero,
+    integer_reports,
+    named_categories,
+)
+from hubbub.local.randomizer import CategoryRandomizer
 from hubbub.noise import Bits
 
 __all__ = ["HadamardResponse", "walsh_hadamard"]
@@ -37,15 +48,9 @@ def walsh_hadamard(values: Integers) -> Integers:
     return out
 
 
-class HadamardResponse(FrequencyOracle):
-    """Hadamard response. A report is a row number below `rows`.
-
-    >>> oracle = HadamardResponse(1, 100)
-    >>> oracle.rows, round(oracle.variance_factor, 2)
-    (128, 4.68)
-    """
-
-    name: ClassVar[str] = "hadamard"
+@dataclass(frozen=True)
+class HadamardRandomizer(CategoryRandomizer):
+    """A row number below `rows`."""
 
     @property
     def rows(self) -> int:
@@ -73,14 +78,14 @@ class HadamardResponse(FrequencyOracle):
     def parameters(self) -> dict[str, object]:
         return {"rows": self.rows, "lie": str(self.lie)}
 
-    def chance(self, report: Any, value: int) -> Fraction:
-        odd = (int(report) & (value + 1)).bit_count() & 1
+    def chance(self, report: Any, data: int) -> Fraction:
+        odd = (int(report) & (data + 1)).bit_count() & 1
         return (self.lie if odd else 1 - self.lie) * 2 / self.rows
 
-    def _client(self, indexes: Array, bits: Bits | None) -> Array:
-        out = np.empty(len(indexes), self.report_type)
-        for part in chunks(len(indexes), CHUNK):
-            column = indexes[part].astype(np.int64) + 1
+    def _client(self, places: Array, bits: Bits | None) -> Array:
+        out = np.empty(len(places), self.report_type)
+        for part in chunks(len(places), CHUNK):
+            column = places[part].astype(np.int64) + 1
             row = uniform(self.rows, column.size, bits).astype(np.int64)
             odd = (np.bitwise_count(row & column) & 1).astype(np.bool_)
             wrong = odd != coins(self.lie, column.size, bits)
@@ -96,3 +101,20 @@ class HadamardResponse(FrequencyOracle):
         for part in chunks(len(reports), 1 << 20):
             seen += np.bincount(reports[part], minlength=self.rows)
         return (len(reports) + walsh_hadamard(seen)[1 : self.size + 1]) // 2
+
+
+class HadamardResponse(FrequencyOracle):
+    """Hadamard response. A report is a row number below `randomizer.rows`.
+
+    >>> oracle = HadamardResponse(1, 100)
+    >>> oracle.randomizer.rows, round(oracle.variance_factor, 2)
+    (128, 4.68)
+    """
+
+    name: ClassVar[str] = "hadamard"
+
+    randomizer: HadamardRandomizer
+
+    def __init__(self, epsilon: Number, categories: Categories) -> None:
+        size, labels = named_categories(categories)
+        super().__init__(HadamardRandomizer(epsilon_above_zero(epsilon), size), labels)

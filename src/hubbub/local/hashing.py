@@ -23,10 +23,29 @@ from hubbub.errors import ParameterError
 from hubbub.local.direct import respond
 from hubbub.local.draws import Array, Flags, Integers, lie_chance
 from hubbub.local.hashes import MAX_BUCKETS, bucket, bucket_edges, collision, fresh_seeds, supporters
-from hubbub.local.oracle import CHUNK, Categories, FrequencyOracle, chunks, valid_rows, whole
+from hubbub.local.oracle import (
+    CHUNK,
+    Categories,
+    FrequencyOracle,
+    chunks,
+    epsilon_above_zero,
+    named_categories,
+    valid_rows,
+    whole,
+)
+from hubbub.local.randomizer import CategoryRandomizer
 from hubbub.noise import Bits
 
-__all__ = ["REPORT", "LocalHashing", "clean_hashed", "hashed_reports", "hashed_supporters", "rates", "valid_hashed"]
+__all__ = [
+    "REPORT",
+    "HashingRandomizer",
+    "LocalHashing",
+    "clean_hashed",
+    "hashed_reports",
+    "hashed_supporters",
+    "rates",
+    "valid_hashed",
+]
 
 REPORT = np.dtype([("a", "<u8"), ("b", "<u8"), ("y", "<u2")])
 """A report: the doubled seeds of its hash, and the answer."""
@@ -86,25 +105,11 @@ def hashed_supporters(reports: Array, buckets: int, x: Array) -> Integers:
     return out
 
 
-@dataclass(frozen=True, init=False)
-class LocalHashing(FrequencyOracle):
-    """Local hashing into `buckets`: the optimal number unless given; 2 is binary local hashing.
-
-    >>> oracle = LocalHashing(1, 128)
-    >>> oracle.buckets, round(oracle.variance_factor, 2)
-    (4, 3.69)
-    """
-
-    name: ClassVar[str] = "hashing"
+@dataclass(frozen=True)
+class HashingRandomizer(CategoryRandomizer):
+    """A fresh hash into `buckets`, and k-ary response to the bucket."""
 
     buckets: int
-
-    def __init__(self, epsilon: Number, categories: Categories, *, buckets: int | None = None) -> None:
-        super().__init__(epsilon, categories)
-        count = best_buckets(self.epsilon) if buckets is None else whole(buckets, "buckets", 2, MAX_BUCKETS)
-        object.__setattr__(self, "buckets", count)
-        if self.p <= self.q:
-            raise ParameterError(f"buckets = {count} at epsilon = {epsilon} says nothing; give fewer buckets.")
 
     @property
     def lie(self) -> Fraction:
@@ -127,20 +132,37 @@ class LocalHashing(FrequencyOracle):
     def parameters(self) -> dict[str, object]:
         return {"lie": str(self.lie)}
 
-    @property
-    def arguments(self) -> dict[str, object]:
-        return super().arguments | {"buckets": self.buckets}
-
-    def chance(self, report: Any, value: int) -> Fraction:
-        hashed = int(bucket(report["a"], report["b"], value, self.buckets))
+    def chance(self, report: Any, data: int) -> Fraction:
+        hashed = int(bucket(report["a"], report["b"], data, self.buckets))
         answer = 1 - self.lie if hashed == int(report["y"]) else self.lie / (self.buckets - 1)
         return answer / (1 << 126)
 
-    def _client(self, indexes: Array, bits: Bits | None) -> Array:
-        return hashed_reports(indexes, self.buckets, self.lie, bits)
+    def _client(self, places: Array, bits: Bits | None) -> Array:
+        return hashed_reports(places, self.buckets, self.lie, bits)
 
     def _valid(self, reports: Any) -> tuple[Array, int]:
         return valid_hashed(reports, self.buckets)
 
     def _supporters(self, reports: Array) -> Integers:
         return hashed_supporters(reports, self.buckets, np.arange(self.size))
+
+
+class LocalHashing(FrequencyOracle):
+    """Local hashing into `buckets`: the optimal number unless given; 2 is binary local hashing.
+
+    >>> oracle = LocalHashing(1, 128)
+    >>> oracle.randomizer.buckets, round(oracle.variance_factor, 2)
+    (4, 3.69)
+    """
+
+    name: ClassVar[str] = "hashing"
+
+    randomizer: HashingRandomizer
+
+    def __init__(self, epsilon: Number, categories: Categories, *, buckets: int | None = None) -> None:
+        size, labels = named_categories(categories)
+        exact = epsilon_above_zero(epsilon)
+        count = best_buckets(exact) if buckets is None else whole(buckets, "buckets", 2, MAX_BUCKETS)
+        super().__init__(HashingRandomizer(exact, size, count), labels)
+        if self.randomizer.p <= self.randomizer.q:
+            raise ParameterError(f"buckets = {count} at epsilon = {epsilon} says nothing; give fewer buckets.")

@@ -28,12 +28,20 @@ from typing import Any, ClassVar
 import numpy as np
 
 from hubbub.accounting.amounts import Number, probability
-from hubbub.accounting.events import Event, PureDP
 from hubbub.errors import ParameterError
 from hubbub.local.draws import Array, Floats, Integers, uniform
 from hubbub.local.estimate import normal_quantile
-from hubbub.local.hashing import REPORT, best_buckets, clean_hashed, hashed_reports, hashed_supporters, rates
+from hubbub.local.hashing import (
+    REPORT,
+    HashingRandomizer,
+    best_buckets,
+    clean_hashed,
+    hashed_reports,
+    hashed_supporters,
+    rates,
+)
 from hubbub.local.oracle import epsilon_above_zero, valid_rows, whole
+from hubbub.local.randomizer import LocalOracle, Randomizer
 from hubbub.noise import Bits
 
 __all__ = ["Found", "HeavyHitters", "HeavyTally"]
@@ -56,28 +64,12 @@ class Found:
         return max(0.0, self.share - reach), min(1.0, self.share + reach)
 
 
-@dataclass(frozen=True, init=False)
-class HeavyHitters:
-    """Common strings of up to `length` characters of an `alphabet`.
+@dataclass(frozen=True)
+class HeavyRandomizer(Randomizer):
+    """A client for strings of up to `length` characters of an `alphabet`: a level, and local hashing of the prefix."""
 
-    >>> hitters = HeavyHitters(4, "abcdefghijklmnopqrstuvwxyz_", length=6)
-    >>> hitters.ends
-    (2, 3, 4, 5, 6)
-    """
-
-    epsilon: Fraction
     alphabet: str
     length: int
-
-    name: ClassVar[str] = "heavy_hitters"
-
-    def __init__(self, epsilon: Number, alphabet: str, *, length: int) -> None:
-        if not isinstance(alphabet, str) or len(set(alphabet)) != len(alphabet) or _END in alphabet:
-            raise ParameterError("the alphabet is a text of different characters, without the character of code 0.")
-        whole(len(alphabet), "the number of characters in the alphabet", 2, 1024)
-        object.__setattr__(self, "epsilon", epsilon_above_zero(epsilon))
-        object.__setattr__(self, "alphabet", alphabet)
-        object.__setattr__(self, "length", whole(length, "length", 1, 64))
 
     @property
     def ends(self) -> tuple[int, ...]:
@@ -97,23 +89,11 @@ class HeavyHitters:
 
     @property
     def report_type(self) -> np.dtype[Any]:
-        """A report: the level, then one of local hashing."""
         return _REPORT
 
     @property
-    def arguments(self) -> dict[str, object]:
-        """What the constructor was given, as plain values."""
-        return {"epsilon": str(self.epsilon), "alphabet": self.alphabet, "length": self.length}
-
-    @property
     def parameters(self) -> dict[str, object]:
-        """The derived numbers a client needs."""
         return {"ends": list(self.ends), "buckets": self.buckets, "lie": str(self.lie)}
-
-    @property
-    def loss(self) -> Event:
-        """What one report costs its person."""
-        return PureDP(self.epsilon)
 
     def padded(self, text: str) -> str:
         """`text` cut, with characters outside the alphabet as its last one, and end marks up to `length`."""
@@ -121,10 +101,16 @@ class HeavyHitters:
         known = "".join(c if c in self.alphabet else last for c in text[: self.length])
         return known.ljust(self.length, _END)
 
-    def privatize(self, texts: Iterable[str], *, bits: Bits | None = None) -> Array:
+    def chance(self, report: Any, data: str) -> Fraction:
+        """P(report | the person's string is `data`), exactly."""
+        hashing = HashingRandomizer(self.epsilon, 1 << 32, self.buckets)
+        place = int(_inputs([self.padded(data)[: self.ends[int(report["level"])]]])[0])
+        return hashing.chance(report["hashed"], place) / len(self.ends)
+
+    def release(self, data: Iterable[str], *, bits: Bits | None = None) -> Array:
         """One report for each string."""
         distinct: dict[str, int] = {}
-        places = np.array([distinct.setdefault(text, len(distinct)) for text in texts], np.int64)
+        places = np.array([distinct.setdefault(text, len(distinct)) for text in data], np.int64)
         words = [self.padded(text) for text in distinct]
         level = uniform(len(self.ends), places.size, bits).astype(np.int64)
         inputs = np.array([_inputs([w[:end] for w in words]) for end in self.ends], np.uint64)
@@ -134,12 +120,46 @@ class HeavyHitters:
         out["hashed"] = hashed_reports(inputs[level, places], self.buckets, self.lie, bits)
         return out
 
+
+@dataclass(frozen=True, repr=False)
+class HeavyHitters(LocalOracle):
+    """Common strings of up to `length` characters of an `alphabet`.
+
+    >>> hitters = HeavyHitters(4, "abcdefghijklmnopqrstuvwxyz_", length=6)
+    >>> hitters.randomizer.ends
+    (2, 3, 4, 5, 6)
+    """
+
+    randomizer: HeavyRandomizer
+
+    name: ClassVar[str] = "heavy_hitters"
+
+    def __init__(self, epsilon: Number, alphabet: str, *, length: int) -> None:
+        if not isinstance(alphabet, str) or len(set(alphabet)) != len(alphabet) or _END in alphabet:
+            raise ParameterError("the alphabet is a text of different characters, without the character of code 0.")
+        whole(len(alphabet), "the number of characters in the alphabet", 2, 1024)
+        client = HeavyRandomizer(epsilon_above_zero(epsilon), alphabet, whole(length, "length", 1, 64))
+        object.__setattr__(self, "randomizer", client)
+
+    def __repr__(self) -> str:
+        return f"HeavyHitters({repr(self.randomizer).partition('(')[2]}"
+
+    @property
+    def arguments(self) -> dict[str, object]:
+        """What the constructor was given, as plain values."""
+        client = self.randomizer
+        return {"epsilon": str(client.epsilon), "alphabet": client.alphabet, "length": client.length}
+
+    def privatize(self, texts: Iterable[str], *, bits: Bits | None = None) -> Array:
+        """One report for each string."""
+        return self.randomizer.release(texts, bits=bits)
+
     def aggregate(self, reports: Any) -> HeavyTally:
         """Keep the valid reports; what no client can have sent is dropped and counted."""
         array, dropped = valid_rows(reports, _REPORT)
-        good = (array["level"] < len(self.ends)) & clean_hashed(array["hashed"], self.buckets)
+        good = (array["level"] < len(self.randomizer.ends)) & clean_hashed(array["hashed"], self.randomizer.buckets)
         kept = array[good]
-        levels = tuple(kept["hashed"][kept["level"] == i] for i in range(len(self.ends)))
+        levels = tuple(kept["hashed"][kept["level"] == i] for i in range(len(self.randomizer.ends)))
         return HeavyTally(self, levels, dropped + len(array) - len(kept))
 
 
@@ -184,8 +204,8 @@ class HeavyTally:
         kept = [""]
         shares: Floats = np.empty(0)
         base = 0.0
-        for level, end in zip(self.levels, self.oracle.ends, strict=True):
-            candidates = _extensions(kept, end, self.oracle.alphabet)
+        for level, end in zip(self.levels, self.oracle.randomizer.ends, strict=True):
+            candidates = _extensions(kept, end, self.oracle.randomizer.alphabet)
             kept, shares, base = self._standing_out(level, candidates, chance / len(self.levels), most)
         sd = math.sqrt(base)
         hitters = [Found(text.rstrip(_END), float(share), sd) for text, share in zip(kept, shares, strict=True)]
@@ -196,10 +216,10 @@ class HeavyTally:
     ) -> tuple[list[str], Floats, float]:
         from scipy.stats import binom
 
-        p, q = (float(v) for v in rates(self.oracle.buckets, self.oracle.epsilon))
+        p, q = (float(v) for v in rates(self.oracle.randomizer.buckets, self.oracle.randomizer.epsilon))
         if not len(level) or not candidates:
             return [], np.empty(0), 0.0
-        support: Integers = hashed_supporters(level, self.oracle.buckets, _inputs(candidates))
+        support: Integers = hashed_supporters(level, self.oracle.randomizer.buckets, _inputs(candidates))
         chances = binom.sf(support - 1, len(level), q)
         good = np.flatnonzero(chances <= beta / len(candidates))
         good = good[np.argsort(-support[good], kind="stable")][:most]

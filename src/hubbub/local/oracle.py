@@ -3,8 +3,9 @@
 A *frequency oracle* asks everyone the same question with k declared answers. The client randomises the answer of its
 own person (`privatize`), the server adds reports up (`aggregate`) and undoes the bias (`estimate`).
 
-- Privacy is that of one report, replace neighbours: P(report | v) <= e^epsilon P(report | v') for all v, v'. `chance`
-  is that probability as an exact rational.
+- An oracle is a `randomizer`, which takes places 0 .. k-1 and makes one report of each, with names for the places
+  and with tallies. Each protocol is a class of randomizers, and an oracle that is built with it.
+- Privacy is that of one report (`randomizer`): its law is all that a proof or an audit reads.
 - A tally is a count of supporters per category, so tallies add in any order, and nothing else is kept.
 - A report that no client can send is counted as dropped. One report that a *lying* client may send moves the estimate
   of one category's share by at most `influence` / n, and m liars by m times that: nobody can tell them from others.
@@ -12,20 +13,18 @@ own person (`privatize`), the server adds reports up (`aggregate`) and undoes th
 
 from __future__ import annotations
 
-import math
-from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from hubbub.accounting.amounts import Number, amount
-from hubbub.accounting.events import Event, PureDP
 from hubbub.errors import ParameterError
 from hubbub.local.draws import Array, Flags, Integers
 from hubbub.local.estimate import Estimate
+from hubbub.local.randomizer import CategoryRandomizer, LocalOracle
 from hubbub.noise import Bits
 
 __all__ = [
@@ -36,6 +35,7 @@ __all__ = [
     "chunks",
     "epsilon_above_zero",
     "integer_reports",
+    "named_categories",
     "valid_rows",
     "whole",
 ]
@@ -64,7 +64,8 @@ def whole(value: Any, name: str, least: int, most: int) -> int:
     return int(value)
 
 
-def _labels(categories: Categories, most: int) -> tuple[int, tuple[Hashable, ...] | None]:
+def named_categories(categories: Categories, most: int = MAX_CATEGORIES) -> tuple[int, tuple[Hashable, ...] | None]:
+    """How many categories there are, 2 to `most`, and their labels, or None for 0 .. k-1."""
     if isinstance(categories, int | np.integer):
         return whole(categories, "categories", 2, most), None
     labels = tuple(categories)
@@ -108,70 +109,25 @@ def _array(reports: Any) -> Array:
     return out
 
 
-@dataclass(frozen=True, init=False)
-class FrequencyOracle(ABC):
-    """The base of all frequency oracles.
+@dataclass(frozen=True, repr=False)
+class FrequencyOracle(LocalOracle):
+    """The base of all frequency oracles: a client for places 0 .. k-1, with names for them.
 
-    epsilon: of one report. size: k, the number of categories. labels: their names, or None for 0 .. k-1.
+    randomizer: the client, whose law it states exactly. labels: the categories' names, or None for 0 .. k-1.
     """
 
-    epsilon: Fraction
-    size: int
-    labels: tuple[Hashable, ...] | None = field(repr=False)
+    randomizer: CategoryRandomizer
+    labels: tuple[Hashable, ...] | None = None
 
     name: ClassVar[str]
-    most_categories: ClassVar[int] = MAX_CATEGORIES
 
-    def __init__(self, epsilon: Number, categories: Categories) -> None:
-        size, labels = _labels(categories, self.most_categories)
-        object.__setattr__(self, "epsilon", epsilon_above_zero(epsilon))
-        object.__setattr__(self, "size", size)
-        object.__setattr__(self, "labels", labels)
-
-    # What a protocol has to say.
+    def __repr__(self) -> str:
+        return f"{type(self).__qualname__}({repr(self.randomizer).partition('(')[2]}"
 
     @property
-    @abstractmethod
-    def p(self) -> Fraction:
-        """The probability that a report supports its person's true category."""
-
-    @property
-    @abstractmethod
-    def q(self) -> Fraction:
-        """The probability that a report supports one other category."""
-
-    @property
-    @abstractmethod
-    def report_type(self) -> np.dtype[Any]:
-        """One report on the wire: a little-endian dtype; a bitmap is a sub-array of bytes."""
-
-    @property
-    @abstractmethod
-    def parameters(self) -> dict[str, object]:
-        """The derived numbers a client needs: chances as fractions, for the specification on the wire."""
-
-    @abstractmethod
-    def chance(self, report: Any, value: int) -> Fraction:
-        """P(report | the person's category has index `value`), exactly."""
-
-    @abstractmethod
-    def _client(self, indexes: Array, bits: Bits | None) -> Array:
-        """Reports for categories 0 .. k-1, one row for each."""
-
-    @abstractmethod
-    def _valid(self, reports: Any) -> tuple[Array, int]:
-        """The reports that some client could have sent, and how many were not. Never raises."""
-
-    @abstractmethod
-    def _supporters(self, reports: Array) -> Integers:
-        """How many valid reports support each category, shape (k,)."""
-
-    # What follows from it.
-
-    @property
-    def arguments(self) -> dict[str, object]:
-        """What the constructor was given, as plain values."""
-        return {"epsilon": str(self.epsilon), "categories": self.size if self.labels is None else list(self.labels)}
+    def size(self) -> int:
+        """k, the number of categories."""
+        return self.randomizer.size
 
     @property
     def categories(self) -> Sequence[Hashable]:
@@ -179,33 +135,28 @@ class FrequencyOracle(ABC):
         return range(self.size) if self.labels is None else self.labels
 
     @property
-    def loss(self) -> Event:
-        """What one report costs its person."""
-        return PureDP(self.epsilon)
-
-    @property
-    def report_bytes(self) -> int:
-        """The size of one report on the wire."""
-        return self.report_type.itemsize
+    def arguments(self) -> dict[str, object]:
+        """What the constructor was given, as plain values."""
+        client = self.randomizer
+        own = {f.name: getattr(client, f.name) for f in fields(client) if f.name not in ("epsilon", "size")}
+        given = {"epsilon": client.epsilon, "categories": self.size if self.labels is None else list(self.labels)} | own
+        return {name: str(value) if isinstance(value, Fraction) else value for name, value in given.items()}
 
     @property
     def variance_factor(self) -> float:
         """n times the variance of the share of a category that nobody is in: A = q(1-q)/(p-q)^2."""
-        return float(self.q * (1 - self.q) / (self.p - self.q) ** 2)
+        p, q = self.randomizer.p, self.randomizer.q
+        return float(q * (1 - q) / (p - q) ** 2)
 
     @property
     def influence(self) -> float:
         """How far one lying report moves the estimated *count* of one category, at most: 1/(p-q)."""
-        return float(1 / (self.p - self.q))
+        return float(1 / (self.randomizer.p - self.randomizer.q))
 
     def variance(self, n: int, share: float = 0.0) -> float:
         """The exact variance of an estimated share, over the coins of n clients of whom `share` are in it."""
-        return (self.variance_factor + float((1 - self.p - self.q) / (self.p - self.q)) * share) / n
-
-    def log_prob(self, output: Any, data: int) -> float:
-        """ln P(report = output | category = data)."""
-        chance = self.chance(output, data)
-        return math.log(chance.numerator) - math.log(chance.denominator) if chance else -math.inf
+        p, q = self.randomizer.p, self.randomizer.q
+        return (self.variance_factor + float((1 - p - q) / (p - q)) * share) / n
 
     def indexes(self, values: Any, unknown: Hashable | None = None) -> Array:
         """Places of values among the categories. Values that are none of them count as `unknown`.
@@ -235,15 +186,8 @@ class FrequencyOracle(ABC):
         no category, unless `unknown` says which category it counts as.
         """
         alone = isinstance(values, str | bytes) or not hasattr(values, "__len__") or getattr(values, "ndim", 1) == 0
-        places = self.indexes([values] if alone else values, unknown)
-        reports = self._client(places, bits)
+        reports = self.randomizer._client(self.indexes([values] if alone else values, unknown), bits)
         return reports[0] if alone else reports
-
-    def privatize_places(self, places: Integers, *, bits: Bits | None = None) -> Array:
-        """Reports for places 0 .. k-1 among the categories, shape (n,), labels or not."""
-        if places.size and not 0 <= places.min() <= places.max() < self.size:
-            raise ParameterError(f"some place is outside 0 .. {self.size - 1}.")
-        return self._client(places, bits)
 
     def empty(self) -> Tally:
         """A tally of no reports."""
@@ -251,16 +195,17 @@ class FrequencyOracle(ABC):
 
     def aggregate(self, reports: Any) -> Tally:
         """The server: count reports. What no client can have sent is dropped and counted; nothing raises."""
-        valid, dropped = self._valid(reports)
-        return Tally(self, len(valid), self._supporters(valid), dropped)
+        valid, dropped = self.randomizer._valid(reports)
+        return Tally(self, len(valid), self.randomizer._supporters(valid), dropped)
 
     def estimate(self, reports: Any) -> Estimate:
         """`aggregate` and `Tally.estimate` at once."""
         return self.aggregate(reports).estimate()
 
     def _estimate(self, tally: Tally) -> Estimate:
-        p, q, n = float(self.p), float(self.q), max(tally.n, 1)
-        gap = float(self.p - self.q)
+        exact_p, exact_q = self.randomizer.p, self.randomizer.q
+        p, q, n = float(exact_p), float(exact_q), max(tally.n, 1)
+        gap = float(exact_p - exact_q)
         shares = (tally.counts / n - q) / gap if tally.n else np.zeros(self.size)
         base, slope = q * (1 - q) / gap**2, (1 - p - q) / gap
         variance = (base + slope * np.clip(shares, 0, 1)) / n

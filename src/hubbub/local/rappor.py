@@ -36,7 +36,18 @@ from hubbub.local.bitmaps import column_sums
 from hubbub.local.draws import Array, Flags, Floats, Integers, coins, lie_chance, uniform
 from hubbub.local.estimate import Estimate, simplex_projection
 from hubbub.local.hashes import public_bucket, public_seeds
-from hubbub.local.oracle import CHUNK, Categories, FrequencyOracle, Tally, chunks, valid_rows, whole
+from hubbub.local.oracle import (
+    CHUNK,
+    Categories,
+    FrequencyOracle,
+    Tally,
+    chunks,
+    epsilon_above_zero,
+    named_categories,
+    valid_rows,
+    whole,
+)
+from hubbub.local.randomizer import CategoryRandomizer
 from hubbub.noise import Bits
 
 __all__ = ["Rappor"]
@@ -53,17 +64,9 @@ class _Design:
     inverse: Floats
 
 
-@dataclass(frozen=True, init=False)
-class Rappor(FrequencyOracle):
-    """RAPPOR for a list of candidates. `privatize` draws both responses; to ask again and again, keep `permanent`.
-
-    >>> oracle = Rappor(4, 100)
-    >>> oracle.loss.epsilon, round(float(oracle.report_loss.epsilon), 3)
-    (Fraction(4, 1), 0.992)
-    """
-
-    name: ClassVar[str] = "rappor"
-    most_categories: ClassVar[int] = 1 << 11
+@dataclass(frozen=True)
+class RapporRandomizer(CategoryRandomizer):
+    """Both responses: `permanent`, to be kept on the device, and from it `instantaneous`; `release` draws both."""
 
     hashes: int
     bloom_bits: int
@@ -71,35 +74,6 @@ class Rappor(FrequencyOracle):
     one_if_set: Fraction
     one_if_clear: Fraction
     public_name: str
-
-    def __init__(
-        self,
-        epsilon: Number,
-        categories: Categories,
-        *,
-        hashes: int = 2,
-        bloom_bits: int = 32,
-        cohorts: int = 64,
-        one_if_set: Number = "3/4",
-        one_if_clear: Number = "1/2",
-        public_name: str = "hubbub rappor 1",
-    ) -> None:
-        super().__init__(epsilon, categories)
-        m = whole(bloom_bits, "bloom_bits", 8, 1 << 12)
-        if m & (m - 1):
-            raise ParameterError(f"bloom_bits = {m} was asked; it is a power of two.")
-        set_, clear = probability(one_if_set, "one_if_set", one=True), probability(one_if_clear, "one_if_clear")
-        if not clear < set_:
-            raise ParameterError(f"one_if_clear = {clear} was asked; it must lie below one_if_set = {set_}.")
-        for name, value in {
-            "hashes": whole(hashes, "hashes", 1, m // 2),
-            "bloom_bits": m,
-            "cohorts": whole(cohorts, "cohorts", 1, 1 << 12),
-            "one_if_set": set_,
-            "one_if_clear": clear,
-            "public_name": str(public_name),
-        }.items():
-            object.__setattr__(self, name, value)
 
     @property
     def flip(self) -> Fraction:
@@ -115,10 +89,10 @@ class Rappor(FrequencyOracle):
         return self.one_if_clear + self.flip * (self.one_if_set - self.one_if_clear)
 
     @property
-    def report_loss(self) -> Event:
-        """What one report costs if it stays the only one; the event of many reports of one value is `loss`."""
+    def loss(self) -> Event:
+        """What one report costs if it stays the only one; all reports of one value cost epsilon together."""
         if self.q == 0:
-            return self.loss
+            return PureDP(self.epsilon)
         odds = (self.p * (1 - self.q)) / (self.q * (1 - self.p))
         alone = digits_up(Fraction(ln(odds)) * self.hashes * (1 + Fraction(1, 10**40)))
         return PureDP(min(alone, self.epsilon))
@@ -131,43 +105,23 @@ class Rappor(FrequencyOracle):
     def parameters(self) -> dict[str, object]:
         return {"flip": str(self.flip)}
 
-    @property
-    def arguments(self) -> dict[str, object]:
-        return super().arguments | {
-            "hashes": self.hashes,
-            "bloom_bits": self.bloom_bits,
-            "cohorts": self.cohorts,
-            "one_if_set": str(self.one_if_set),
-            "one_if_clear": str(self.one_if_clear),
-            "public_name": self.public_name,
-        }
-
-    @property
-    def variance_factor(self) -> float:
-        raise ParameterError("the variance of RAPPOR depends on the candidates' filters; see estimate().variance.")
-
-    @property
-    def influence(self) -> float:
-        raise ParameterError("one report moves RAPPOR's least squares by what the filters say; no figure is given.")
-
-    def filters(self, cohort: Any, indexes: Any) -> Flags:
-        """The Bloom filters of categories in their cohorts, shape (n, bloom_bits)."""
+    def filters(self, cohort: Any, places: Any) -> Flags:
+        """The Bloom filters of places in their cohorts, shape (n, bloom_bits)."""
         seeds = public_seeds(2 * self.cohorts, self.public_name)
         first, second = 2 * np.asarray(cohort), 2 * np.asarray(cohort) + 1
-        start = public_bucket(seeds[first], indexes, self.bloom_bits).astype(np.int64)
-        step = 2 * public_bucket(seeds[second], indexes, self.bloom_bits // 2).astype(np.int64) + 1
-        places = (start[:, None] + step[:, None] * np.arange(self.hashes)) % self.bloom_bits
+        start = public_bucket(seeds[first], places, self.bloom_bits).astype(np.int64)
+        step = 2 * public_bucket(seeds[second], places, self.bloom_bits // 2).astype(np.int64) + 1
+        ones = (start[:, None] + step[:, None] * np.arange(self.hashes)) % self.bloom_bits
         out = np.zeros((start.size, self.bloom_bits), np.bool_)
-        np.put_along_axis(out, places, True, axis=1)
+        np.put_along_axis(out, ones, True, axis=1)
         return out
 
-    def permanent(self, values: Any, *, bits: Bits | None = None) -> Array:
-        """The permanent responses, one row per value: keep each on its device, as long as the value stays."""
-        indexes = self.indexes(values)
-        out = np.empty(len(indexes), self.report_type)
-        for part in chunks(len(indexes), CHUNK):
-            cohort = uniform(self.cohorts, len(indexes[part]), bits).astype(np.int64)
-            true = self.filters(cohort, indexes[part])
+    def permanent(self, places: Array, *, bits: Bits | None = None) -> Array:
+        """The permanent responses, one row per place: keep each on its device, as long as the value stays."""
+        out = np.empty(len(places), self.report_type)
+        for part in chunks(len(places), CHUNK):
+            cohort = uniform(self.cohorts, len(places[part]), bits).astype(np.int64)
+            true = self.filters(cohort, places[part])
             flipped = coins(self.flip, true.size, bits).reshape(true.shape)
             out["cohort"][part], out["bits"][part] = cohort, np.packbits(true ^ flipped, axis=1)
         return out
@@ -182,8 +136,8 @@ class Rappor(FrequencyOracle):
             out["bits"][part] = np.packbits(np.where(kept, set_, clear), axis=1)
         return out
 
-    def chance(self, report: Any, value: int) -> Fraction:
-        true = self.filters([int(report["cohort"])], [value])[0]
+    def chance(self, report: Any, data: int) -> Fraction:
+        true = self.filters([int(report["cohort"])], [data])[0]
         ones = np.unpackbits(report["bits"]).astype(np.bool_)
         out = Fraction(1, self.cohorts)
         for is_set, one in zip(true.tolist(), ones.tolist(), strict=True):
@@ -191,12 +145,8 @@ class Rappor(FrequencyOracle):
             out *= chance if one else 1 - chance
         return out
 
-    def empty(self) -> Tally:
-        return Tally(self, 0, np.zeros((self.cohorts, self.bloom_bits + 1), np.int64), 0)
-
-    def _client(self, indexes: Array, bits: Bits | None) -> Array:
-        values = indexes if self.labels is None else [self.labels[i] for i in indexes.tolist()]
-        return self.instantaneous(self.permanent(values, bits=bits), bits=bits)
+    def _client(self, places: Array, bits: Bits | None) -> Array:
+        return self.instantaneous(self.permanent(places, bits=bits), bits=bits)
 
     def _valid(self, reports: Any) -> tuple[Array, int]:
         array, lost = valid_rows(reports, self.report_type)
@@ -211,12 +161,72 @@ class Rappor(FrequencyOracle):
             out[j, :-1], out[j, -1] = column_sums(rows, self.bloom_bits), len(rows)
         return out
 
+
+class Rappor(FrequencyOracle):
+    """RAPPOR for a list of candidates. `privatize` draws both responses; to ask again and again, keep `permanent`.
+
+    >>> oracle = Rappor(4, 100)
+    >>> oracle.loss.epsilon, round(float(oracle.randomizer.loss.epsilon), 3)
+    (Fraction(4, 1), 0.992)
+    """
+
+    name: ClassVar[str] = "rappor"
+
+    randomizer: RapporRandomizer
+
+    def __init__(
+        self,
+        epsilon: Number,
+        categories: Categories,
+        *,
+        hashes: int = 2,
+        bloom_bits: int = 32,
+        cohorts: int = 64,
+        one_if_set: Number = "3/4",
+        one_if_clear: Number = "1/2",
+        public_name: str = "hubbub rappor 1",
+    ) -> None:
+        size, labels = named_categories(categories, 1 << 11)
+        exact = epsilon_above_zero(epsilon)
+        m = whole(bloom_bits, "bloom_bits", 8, 1 << 12)
+        if m & (m - 1):
+            raise ParameterError(f"bloom_bits = {m} was asked; it is a power of two.")
+        set_, clear = probability(one_if_set, "one_if_set", one=True), probability(one_if_clear, "one_if_clear")
+        if not clear < set_:
+            raise ParameterError(f"one_if_clear = {clear} was asked; it must lie below one_if_set = {set_}.")
+        ways = whole(hashes, "hashes", 1, m // 2), m, whole(cohorts, "cohorts", 1, 1 << 12)
+        super().__init__(RapporRandomizer(exact, size, *ways, set_, clear, str(public_name)), labels)
+
+    @property
+    def loss(self) -> Event:
+        """What all reports of one value cost; one report alone costs `randomizer.loss`."""
+        return PureDP(self.epsilon)
+
+    @property
+    def variance_factor(self) -> float:
+        raise ParameterError("the variance of RAPPOR depends on the candidates' filters; see estimate().variance.")
+
+    @property
+    def influence(self) -> float:
+        raise ParameterError("one report moves RAPPOR's least squares by what the filters say; no figure is given.")
+
+    def permanent(self, values: Any, *, bits: Bits | None = None) -> Array:
+        """The permanent responses, one row per value: keep each on its device, as long as the value stays."""
+        return self.randomizer.permanent(self.indexes(values), bits=bits)
+
+    def instantaneous(self, permanent: Array, *, bits: Bits | None = None) -> Array:
+        """Fresh reports from permanent responses."""
+        return self.randomizer.instantaneous(permanent, bits=bits)
+
+    def empty(self) -> Tally:
+        return Tally(self, 0, np.zeros((self.randomizer.cohorts, self.randomizer.bloom_bits + 1), np.int64), 0)
+
     def _estimate(self, tally: Tally) -> Estimate:
         ones, people = tally.counts[:, :-1], tally.counts[:, -1].astype(np.float64)
-        design = self._design(people)
+        design, p, q = self._design(people), self.randomizer.p, self.randomizer.q
         right = np.zeros(self.size)
         for j, x in zip(np.flatnonzero(people), design.filters, strict=True):
-            right += x.T @ (ones[j] - people[j] * float(self.q)) / float(self.p - self.q)
+            right += x.T @ (ones[j] - people[j] * float(q)) / float(p - q)
         shares = design.inverse @ right
         variance = self._variances(design, simplex_projection(shares))
         return Estimate(self.categories, tally.n, tally.dropped, shares, variance)
@@ -226,16 +236,16 @@ class Rappor(FrequencyOracle):
         the true shares. Exact if the filters of the cohorts that are present tell all candidates apart.
         """
         sizes, given = np.asarray(people, np.float64), np.asarray(shares, np.float64)
-        if sizes.shape != (self.cohorts,) or given.shape != (self.size,) or not bool((sizes >= 0).all()):
+        if sizes.shape != (self.randomizer.cohorts,) or given.shape != (self.size,) or not bool((sizes >= 0).all()):
             raise ParameterError(
                 f"people of shape {sizes.shape} and shares of shape {given.shape} were given; give a number, 0 or "
-                f"more, for each of {self.cohorts} cohorts and a share for each of {self.size} categories."
+                f"more, for each of {self.randomizer.cohorts} cohorts and a share for each of {self.size} categories."
             )
         return self._variances(self._design(sizes), given)
 
     def _design(self, people: Floats) -> _Design:
-        present = np.flatnonzero(people)
-        filters = [self.filters(np.full(self.size, j), np.arange(self.size)).T.astype(np.float64) for j in present]
+        present, all_ = np.flatnonzero(people), np.arange(self.size)
+        filters = [self.randomizer.filters(np.full(self.size, j), all_).T.astype(np.float64) for j in present]
         grams = [x.T @ x for x in filters]
         total = np.zeros((self.size, self.size))
         for j, gram in zip(present, grams, strict=True):
@@ -245,7 +255,7 @@ class Rappor(FrequencyOracle):
         )
 
     def _variances(self, design: _Design, shares: Floats) -> Floats:
-        p, q, n = float(self.p), float(self.q), float(design.people.sum())
+        p, q, n = float(self.randomizer.p), float(self.randomizer.q), float(design.people.sum())
         middle = np.zeros((self.size, self.size))
         spread = (np.diag(shares) - np.outer(shares, shares)) * n / max(n - 1, 1)
         for size, x, gram in zip(design.people, design.filters, design.grams, strict=True):

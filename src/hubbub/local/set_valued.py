@@ -28,7 +28,7 @@ from hubbub.errors import ParameterError
 from hubbub.local.choose import best_oracle
 from hubbub.local.draws import Array, Floats, Integers
 from hubbub.local.estimate import Estimate, normal_quantile
-from hubbub.local.oracle import Categories, FrequencyOracle, Tally, _labels, whole
+from hubbub.local.oracle import Categories, FrequencyOracle, Tally, named_categories, whole
 from hubbub.noise import Bits, bernoulli, uniform_below
 
 __all__ = ["KeyValue", "KeyValueEstimate", "SetValued"]
@@ -44,7 +44,7 @@ class _Sampled:
     oracle: FrequencyOracle
 
     def _prepare(self, epsilon: Number, categories: Categories, padding: int, cells: int) -> None:
-        size, labels = _labels(categories, 1 << 20)
+        size, labels = named_categories(categories, 1 << 20)
         object.__setattr__(self, "size", size)
         object.__setattr__(self, "labels", labels)
         object.__setattr__(self, "padding", whole(padding, "padding", 1, 1 << 16))

@@ -35,7 +35,18 @@ from hubbub.local.bitmaps import byte_rows, column_sums, contains
 from hubbub.local.draws import Array, Floats, Integers, lie_chance, uniform
 from hubbub.local.estimate import Estimate, simplex_projection
 from hubbub.local.hashes import collision, public_bucket, public_seeds
-from hubbub.local.oracle import CHUNK, Categories, FrequencyOracle, Tally, chunks, valid_rows, whole
+from hubbub.local.oracle import (
+    CHUNK,
+    Categories,
+    FrequencyOracle,
+    Tally,
+    chunks,
+    epsilon_above_zero,
+    named_categories,
+    valid_rows,
+    whole,
+)
+from hubbub.local.randomizer import CategoryRandomizer
 from hubbub.local.unary import unary_reports
 from hubbub.noise import Bits
 
@@ -44,33 +55,13 @@ __all__ = ["CountMeanSketch"]
 _PAIRS = 1 << 9  # so many categories are compared pair by pair
 
 
-@dataclass(frozen=True, init=False)
-class CountMeanSketch(FrequencyOracle):
-    """A count-mean sketch with `hashes` public hash functions, derived from the text `public_name`, into `buckets`.
-
-    >>> CountMeanSketch(2, 5000, hashes=256, buckets=64).report_bytes
-    10
-    """
-
-    name: ClassVar[str] = "count_mean_sketch"
+@dataclass(frozen=True)
+class SketchRandomizer(CategoryRandomizer):
+    """The number of a public hash and, as `buckets` bits, where it sends the category, each bit flipped at random."""
 
     hashes: int
     buckets: int
     public_name: str
-
-    def __init__(
-        self,
-        epsilon: Number,
-        categories: Categories,
-        *,
-        hashes: int = 1024,
-        buckets: int = 256,
-        public_name: str = "hubbub count-mean sketch 1",
-    ) -> None:
-        super().__init__(epsilon, categories)
-        object.__setattr__(self, "hashes", whole(hashes, "hashes", 1, 1 << 16))
-        object.__setattr__(self, "buckets", whole(buckets, "buckets", 2, 1 << 12))
-        object.__setattr__(self, "public_name", str(public_name))
 
     @property
     def lie(self) -> Fraction:
@@ -94,27 +85,22 @@ class CountMeanSketch(FrequencyOracle):
     def parameters(self) -> dict[str, object]:
         return {"flip": str(self.lie)}
 
-    @property
-    def arguments(self) -> dict[str, object]:
-        own = {"hashes": self.hashes, "buckets": self.buckets, "public_name": self.public_name}
-        return super().arguments | own
-
-    def chance(self, report: Any, value: int) -> Fraction:
+    def chance(self, report: Any, data: int) -> Fraction:
         seeds = public_seeds(self.hashes, self.public_name)
         j = int(report["hash"])
-        true = int(public_bucket(seeds[j], value, self.buckets))
+        true = int(public_bucket(seeds[j], data, self.buckets))
         out = Fraction(1, self.hashes)
         for i in range(self.buckets):
             out *= self.p if contains(report["bits"], i) == (i == true) else self.lie
         return out
 
-    def _client(self, indexes: Array, bits: Bits | None) -> Array:
-        out = np.empty(len(indexes), self.report_type)
+    def _client(self, places: Array, bits: Bits | None) -> Array:
+        out = np.empty(len(places), self.report_type)
         seeds = public_seeds(self.hashes, self.public_name)
-        for part in chunks(len(indexes), CHUNK):
-            j = uniform(self.hashes, len(indexes[part]), bits)
+        for part in chunks(len(places), CHUNK):
+            j = uniform(self.hashes, len(places[part]), bits)
             out["hash"][part] = j
-            hot = public_bucket(seeds[j], indexes[part], self.buckets)
+            hot = public_bucket(seeds[j], places[part], self.buckets)
             out["bits"][part] = unary_reports(hot, self.buckets, self.p, self.lie, bits)
         return out
 
@@ -142,18 +128,49 @@ class CountMeanSketch(FrequencyOracle):
         for seed in public_seeds(self.hashes, self.public_name):
             yield public_bucket(seed, np.arange(self.size), self.buckets)
 
+
+class CountMeanSketch(FrequencyOracle):
+    """A count-mean sketch with `hashes` public hash functions, derived from the text `public_name`, into `buckets`.
+
+    >>> CountMeanSketch(2, 5000, hashes=256, buckets=64).report_bytes
+    10
+    """
+
+    name: ClassVar[str] = "count_mean_sketch"
+
+    randomizer: SketchRandomizer
+
+    def __init__(
+        self,
+        epsilon: Number,
+        categories: Categories,
+        *,
+        hashes: int = 1024,
+        buckets: int = 256,
+        public_name: str = "hubbub count-mean sketch 1",
+    ) -> None:
+        size, labels = named_categories(categories)
+        client = SketchRandomizer(
+            epsilon_above_zero(epsilon),
+            size,
+            whole(hashes, "hashes", 1, 1 << 16),
+            whole(buckets, "buckets", 2, 1 << 12),
+            str(public_name),
+        )
+        super().__init__(client, labels)
+
     def _collisions(self, shares: Floats) -> Floats:
         """sum_(u != v) f_u C_vu: in what share of (person, hash) somebody else falls into the bucket of v."""
         out = np.zeros(self.size)
-        for places in self._places():
-            out += np.bincount(places.astype(np.int64), shares, self.buckets)[places]
-        return np.asarray(out / self.hashes - shares)
+        for places in self.randomizer._places():
+            out += np.bincount(places.astype(np.int64), shares, self.randomizer.buckets)[places]
+        return np.asarray(out / self.randomizer.hashes - shares)
 
     def hash_bias(self, shares: Floats) -> Floats:
         """How far the public hashes in use move the mean of each share, for given true shares, shape (k,). Exact."""
         f = self._given(shares)
-        others = self._collisions(f) - float(collision(self.buckets)) * (np.sum(f) - f)
-        return np.asarray(others * float((self.p - self.lie) / (self.p - self.q)))
+        others = self._collisions(f) - float(collision(self.randomizer.buckets)) * (np.sum(f) - f)
+        return np.asarray(others * float(self._stretch()))
 
     def variances(self, n: int, shares: Floats) -> Floats:
         """The variance of each share over the coins of n clients, given the public hashes and the true shares, (k,).
@@ -161,18 +178,19 @@ class CountMeanSketch(FrequencyOracle):
         Exact for up to 512 categories. Beyond, the people who are not in v count with their mean of r_vu, which is
         never too little, r (1-r) being concave, and too much by a part of about 1/`hashes`.
         """
-        f, lie, slope = self._given(shares), float(self.lie), float(self.p - self.lie)
+        f, client = self._given(shares), self.randomizer
+        lie, slope = float(client.lie), float(client.p - client.lie)
         if self.size <= _PAIRS:
             collide = np.zeros((self.size, self.size))
-            for places in self._places():
+            for places in client._places():
                 collide += places[:, None] == places
-            support = lie + slope * collide / self.hashes
+            support = lie + slope * collide / client.hashes
             spread = (support * (1 - support)) @ f
         else:
             rest = np.maximum(np.sum(f) - f, np.finfo(np.float64).tiny)
             support = lie + slope * self._collisions(f) / rest
-            spread = f * float(self.p * (1 - self.p)) + rest * support * (1 - support)
-        return np.asarray(spread / (n * float(self.p - self.q) ** 2))
+            spread = f * float(client.p * (1 - client.p)) + rest * support * (1 - support)
+        return np.asarray(spread / (n * float(client.p - client.q) ** 2))
 
     def _given(self, shares: Any) -> Floats:
         given = np.asarray(shares, np.float64)
@@ -184,10 +202,13 @@ class CountMeanSketch(FrequencyOracle):
 
     def hash_variance(self, shares: Floats) -> Floats:
         """The variance of `hash_bias` over the choice of the hashes, for given true shares, shape (k,)."""
-        same = collision(self.buckets)
+        same = collision(self.randomizer.buckets)
         squares = np.sum(shares**2) - shares**2
-        stretch = float((self.p - self.lie) / (self.p - self.q)) ** 2
-        return squares * float(same * (1 - same)) * stretch / self.hashes
+        return squares * float(same * (1 - same)) * float(self._stretch()) ** 2 / self.randomizer.hashes
+
+    def _stretch(self) -> Fraction:
+        client = self.randomizer
+        return (client.p - client.lie) / (client.p - client.q)
 
     def _estimate(self, tally: Tally) -> Estimate:
         plain = super()._estimate(tally)

@@ -20,7 +20,8 @@ import numpy as np
 from hubbub.accounting.amounts import Number
 from hubbub.local.bitmaps import bitmap_type, byte_rows, column_sums, contains
 from hubbub.local.draws import Array, Flags, Integers, coins, lie_chance, uniform
-from hubbub.local.oracle import Categories, FrequencyOracle, chunks, whole
+from hubbub.local.oracle import Categories, FrequencyOracle, chunks, epsilon_above_zero, named_categories, whole
+from hubbub.local.randomizer import CategoryRandomizer
 from hubbub.noise import Bits
 
 __all__ = ["SubsetSelection"]
@@ -59,24 +60,11 @@ def random_subsets(n: int, among: int, width: int, bits: Bits | None) -> Flags:
     return taken.reshape(n, among)
 
 
-@dataclass(frozen=True, init=False)
-class SubsetSelection(FrequencyOracle):
-    """Subset selection; `width` is w, the best one unless given. A report is a packed set of w categories.
-
-    >>> oracle = SubsetSelection(1, 16)
-    >>> oracle.width, round(oracle.variance_factor, 2)
-    (4, 3.11)
-    """
-
-    name: ClassVar[str] = "subset"
-    most_categories: ClassVar[int] = 1 << 16
+@dataclass(frozen=True)
+class SubsetRandomizer(CategoryRandomizer):
+    """A packed set of `width` categories."""
 
     width: int
-
-    def __init__(self, epsilon: Number, categories: Categories, *, width: int | None = None) -> None:
-        super().__init__(epsilon, categories)
-        best = _best_width(self.size, self.epsilon) if width is None else whole(width, "width", 1, self.size - 1)
-        object.__setattr__(self, "width", best)
 
     @property
     def p(self) -> Fraction:
@@ -94,21 +82,17 @@ class SubsetSelection(FrequencyOracle):
     def parameters(self) -> dict[str, object]:
         return {"truth_left_out": str(1 - self.p)}
 
-    @property
-    def arguments(self) -> dict[str, object]:
-        return super().arguments | {"width": self.width}
-
-    def chance(self, report: Any, value: int) -> Fraction:
+    def chance(self, report: Any, data: int) -> Fraction:
         if int(np.bitwise_count(np.asarray(report)).sum()) != self.width:
             return Fraction(0)
-        if contains(report, value):
+        if contains(report, data):
             return self.p / math.comb(self.size - 1, self.width - 1)
         return (1 - self.p) / math.comb(self.size - 1, self.width)
 
-    def _client(self, indexes: Array, bits: Bits | None) -> Array:
-        out = np.empty((len(indexes), -(-self.size // 8)), np.uint8)
-        for part in chunks(len(indexes), max(1, _CELLS // self.size)):
-            out[part] = np.packbits(self._sets(indexes[part].astype(np.int64), bits), axis=1)
+    def _client(self, places: Array, bits: Bits | None) -> Array:
+        out = np.empty((len(places), -(-self.size // 8)), np.uint8)
+        for part in chunks(len(places), max(1, _CELLS // self.size)):
+            out[part] = np.packbits(self._sets(places[part].astype(np.int64), bits), axis=1)
         return out
 
     def _sets(self, truth: Integers, bits: Bits | None) -> Flags:
@@ -130,3 +114,22 @@ class SubsetSelection(FrequencyOracle):
 
     def _supporters(self, reports: Array) -> Integers:
         return column_sums(reports, self.size)
+
+
+class SubsetSelection(FrequencyOracle):
+    """Subset selection; `width` is w, the best one unless given. A report is a packed set of w categories.
+
+    >>> oracle = SubsetSelection(1, 16)
+    >>> oracle.randomizer.width, round(oracle.variance_factor, 2)
+    (4, 3.11)
+    """
+
+    name: ClassVar[str] = "subset"
+
+    randomizer: SubsetRandomizer
+
+    def __init__(self, epsilon: Number, categories: Categories, *, width: int | None = None) -> None:
+        size, labels = named_categories(categories, 1 << 16)
+        exact = epsilon_above_zero(epsilon)
+        best = _best_width(size, exact) if width is None else whole(width, "width", 1, size - 1)
+        super().__init__(SubsetRandomizer(exact, size, best), labels)

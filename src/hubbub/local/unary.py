@@ -12,14 +12,17 @@ Every bit of a report is drawn alone, so a lying client can support all categori
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
 
+from hubbub.accounting.amounts import Number
 from hubbub.local.bitmaps import bitmap_type, byte_rows, column_sums, contains
 from hubbub.local.draws import Array, Integers, coins, lie_chance
-from hubbub.local.oracle import FrequencyOracle, chunks
+from hubbub.local.oracle import Categories, FrequencyOracle, chunks, epsilon_above_zero, named_categories
+from hubbub.local.randomizer import CategoryRandomizer
 from hubbub.noise import Bits
 
 __all__ = ["OptimizedUnary", "SymmetricUnary", "unary_reports"]
@@ -38,7 +41,10 @@ def unary_reports(hot: Array, size: int, p: Fraction, q: Fraction, bits: Bits | 
     return out
 
 
-class _Unary(FrequencyOracle):
+@dataclass(frozen=True)
+class UnaryRandomizer(CategoryRandomizer):
+    """Bits, of which the true one is 1 with probability p, every other with probability q."""
+
     @property
     def report_type(self) -> np.dtype[Any]:
         return bitmap_type(self.size)
@@ -47,15 +53,15 @@ class _Unary(FrequencyOracle):
     def parameters(self) -> dict[str, object]:
         return {"one_if_true": str(self.p), "one_if_false": str(self.q)}
 
-    def chance(self, report: Any, value: int) -> Fraction:
+    def chance(self, report: Any, data: int) -> Fraction:
         out = Fraction(1)
         for i in range(self.size):
-            one = self.p if i == value else self.q
+            one = self.p if i == data else self.q
             out *= one if contains(report, i) else 1 - one
         return out
 
-    def _client(self, indexes: Array, bits: Bits | None) -> Array:
-        return unary_reports(indexes, self.size, self.p, self.q, bits)
+    def _client(self, places: Array, bits: Bits | None) -> Array:
+        return unary_reports(places, self.size, self.p, self.q, bits)
 
     def _valid(self, reports: Any) -> tuple[Array, int]:
         return byte_rows(reports, self.size)
@@ -64,14 +70,8 @@ class _Unary(FrequencyOracle):
         return column_sums(reports, self.size)
 
 
-class SymmetricUnary(_Unary):
-    """Symmetric unary encoding. A report is a packed set of categories.
-
-    >>> round(SymmetricUnary(1, 16).variance_factor, 2)
-    3.92
-    """
-
-    name: ClassVar[str] = "symmetric_unary"
+class SymmetricRandomizer(UnaryRandomizer):
+    """Every bit is flipped with the same probability."""
 
     @property
     def p(self) -> Fraction:
@@ -82,14 +82,8 @@ class SymmetricUnary(_Unary):
         return lie_chance(1, self.epsilon / 2)
 
 
-class OptimizedUnary(_Unary):
-    """Optimised unary encoding. A report is a packed set of categories.
-
-    >>> round(OptimizedUnary(1, 16).variance_factor, 2)
-    3.68
-    """
-
-    name: ClassVar[str] = "optimized_unary"
+class OptimizedRandomizer(UnaryRandomizer):
+    """The true bit is a fair coin."""
 
     @property
     def p(self) -> Fraction:
@@ -98,3 +92,35 @@ class OptimizedUnary(_Unary):
     @property
     def q(self) -> Fraction:
         return lie_chance(1, self.epsilon)
+
+
+class SymmetricUnary(FrequencyOracle):
+    """Symmetric unary encoding. A report is a packed set of categories.
+
+    >>> round(SymmetricUnary(1, 16).variance_factor, 2)
+    3.92
+    """
+
+    name: ClassVar[str] = "symmetric_unary"
+
+    randomizer: SymmetricRandomizer
+
+    def __init__(self, epsilon: Number, categories: Categories) -> None:
+        size, labels = named_categories(categories)
+        super().__init__(SymmetricRandomizer(epsilon_above_zero(epsilon), size), labels)
+
+
+class OptimizedUnary(FrequencyOracle):
+    """Optimised unary encoding. A report is a packed set of categories.
+
+    >>> round(OptimizedUnary(1, 16).variance_factor, 2)
+    3.68
+    """
+
+    name: ClassVar[str] = "optimized_unary"
+
+    randomizer: OptimizedRandomizer
+
+    def __init__(self, epsilon: Number, categories: Categories) -> None:
+        size, labels = named_categories(categories)
+        super().__init__(OptimizedRandomizer(epsilon_above_zero(epsilon), size), labels)

@@ -22,12 +22,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from hubbub.accounting.amounts import Number, scale
-from hubbub.accounting.events import Event, PureDP
 from hubbub.errors import ParameterError
 from hubbub.local.direct import integer_type
 from hubbub.local.draws import Array, Floats, Integers, coins, lie_chance, uniform
-from hubbub.local.means import GRID, LARGEST
+from hubbub.local.means import GRID, LARGEST, check_steps
 from hubbub.local.oracle import chunks, epsilon_above_zero, integer_reports, whole
+from hubbub.local.randomizer import LocalOracle, Randomizer
 from hubbub.noise import Bits, bernoulli
 
 __all__ = ["BallMean", "BallTally", "VectorEstimate", "rotate"]
@@ -54,35 +54,14 @@ class VectorEstimate:
     dropped: int
 
 
-@dataclass(frozen=True, init=False)
-class BallMean:
-    """A client for vectors of `dimension` numbers with l2 norm at most `radius`; longer ones are shrunk to it.
+@dataclass(frozen=True)
+class BallRandomizer(Randomizer):
+    """A client for the steps of D = `padded` rotated coordinates: one coordinate, and the one-bit response to its step.
 
-    >>> BallMean(1, 100).report_bytes
-    1
+    A report is twice the coordinate, plus the bit.
     """
 
-    epsilon: Fraction
-    dimension: int
-    radius: Fraction
-    public_name: str
-
-    name: ClassVar[str] = "ball_mean"
-
-    def __init__(
-        self, epsilon: Number, dimension: int, radius: Number = 1, public_name: str = "hubbub rotation 1"
-    ) -> None:
-        object.__setattr__(self, "epsilon", epsilon_above_zero(epsilon))
-        object.__setattr__(self, "dimension", whole(dimension, "dimension", 1, 1 << 20))
-        object.__setattr__(self, "radius", scale(radius, "radius"))
-        if not Fraction(1, LARGEST) <= self.radius <= LARGEST:
-            raise ParameterError("radius was asked beyond 1e-300 .. 1e300; use another unit.")
-        object.__setattr__(self, "public_name", str(public_name))
-
-    @property
-    def padded(self) -> int:
-        """D, a power of two."""
-        return 1 << (self.dimension - 1).bit_length()
+    padded: int
 
     @property
     def clamp(self) -> float:
@@ -95,19 +74,60 @@ class BallMean:
         return lie_chance(1, self.epsilon)
 
     @property
-    def loss(self) -> Event:
-        """What one report costs its person."""
-        return PureDP(self.epsilon)
-
-    @property
     def report_type(self) -> np.dtype[Any]:
-        """A report: twice the coordinate, plus the bit."""
         return integer_type(2 * self.padded)
 
     @property
-    def report_bytes(self) -> int:
-        """The size of one report on the wire."""
-        return self.report_type.itemsize
+    def parameters(self) -> dict[str, object]:
+        return {"steps": GRID, "padded": self.padded, "clamp": self.clamp, "lie": str(self.lie)}
+
+    def chance(self, report: int, data: Any) -> Fraction:
+        """P(report | rotated steps of the vector), exactly."""
+        share = Fraction(int(np.asarray(data).ravel()[int(report) // 2]), GRID)
+        one = self.lie + (1 - 2 * self.lie) * share
+        return (one if int(report) % 2 else 1 - one) / self.padded
+
+    def release(self, data: Integers, *, bits: Bits | None = None) -> Array:
+        """Reports for rows of steps, shape (n, D).
+
+        Raises:
+            ParameterError: a step is not one of 0 .. G.
+        """
+        check_steps(data)
+        coordinate = uniform(self.padded, len(data), bits).astype(np.int64)
+        share = data[np.arange(len(data)), coordinate] / GRID
+        bit = bernoulli(share, bits=bits) ^ coins(self.lie, len(data), bits)
+        return (2 * coordinate + bit).astype(self.report_type)
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class BallMean(LocalOracle):
+    """A client for vectors of `dimension` numbers with l2 norm at most `radius`; longer ones are shrunk to it.
+
+    >>> BallMean(1, 100).report_bytes
+    1
+    """
+
+    randomizer: BallRandomizer
+    dimension: int
+    radius: Fraction
+    public_name: str
+
+    name: ClassVar[str] = "ball_mean"
+
+    def __init__(
+        self, epsilon: Number, dimension: int, radius: Number = 1, public_name: str = "hubbub rotation 1"
+    ) -> None:
+        exact, size = epsilon_above_zero(epsilon), whole(dimension, "dimension", 1, 1 << 20)
+        object.__setattr__(self, "randomizer", BallRandomizer(exact, 1 << (size - 1).bit_length()))
+        object.__setattr__(self, "dimension", size)
+        object.__setattr__(self, "radius", scale(radius, "radius"))
+        if not Fraction(1, LARGEST) <= self.radius <= LARGEST:
+            raise ParameterError("radius was asked beyond 1e-300 .. 1e300; use another unit.")
+        object.__setattr__(self, "public_name", str(public_name))
+
+    def __repr__(self) -> str:
+        return f"BallMean({', '.join(f'{name}={getattr(self, name)!r}' for name in self.arguments)})"
 
     @property
     def arguments(self) -> dict[str, object]:
@@ -119,16 +139,11 @@ class BallMean:
             "public_name": self.public_name,
         }
 
-    @property
-    def parameters(self) -> dict[str, object]:
-        """The derived numbers a client needs."""
-        return {"steps": GRID, "padded": self.padded, "clamp": self.clamp, "lie": str(self.lie)}
-
     def signs(self) -> Floats:
         """The public signs, shape (D,): -1 where the bits of SHA-256(public_name:0), (public_name:1) ... are set."""
-        blocks = -(-self.padded // 256)
+        blocks = -(-self.randomizer.padded // 256)
         text = b"".join(hashlib.sha256(f"{self.public_name}:{i}".encode()).digest() for i in range(blocks))
-        bits = np.unpackbits(np.frombuffer(text, np.uint8))[: self.padded]
+        bits = np.unpackbits(np.frombuffer(text, np.uint8))[: self.randomizer.padded]
         return np.where(bits == 1, -1.0, 1.0)
 
     def steps(self, vectors: Any) -> Integers:
@@ -140,7 +155,7 @@ class BallMean:
             )
         # A caller's np.seterr must not turn an overflow, which depends on a person's vector, into an exception.
         with np.errstate(all="ignore"):
-            share = np.clip((rotate(self._shrunk(rows) * self.signs()) / self.clamp + 1) / 2, 0, 1)
+            share = np.clip((rotate(self._shrunk(rows) * self.signs()) / self.randomizer.clamp + 1) / 2, 0, 1)
         return np.floor(share * GRID + 0.5).astype(np.int64)
 
     def _shrunk(self, rows: Floats) -> Floats:
@@ -150,32 +165,22 @@ class BallMean:
         largest = np.abs(rows).max(axis=1, keepdims=True)
         rows = np.where(largest > 0, rows / largest, 0.0)
         length = np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1.0)
-        wide = np.zeros((len(rows), self.padded))
+        wide = np.zeros((len(rows), self.randomizer.padded))
         wide[:, : self.dimension] = rows * np.minimum(largest / float(self.radius), 1 / length)
         return wide
-
-    def chance(self, report: int, steps: Any) -> Fraction:
-        """P(report | rotated steps of the vector), exactly."""
-        share = Fraction(int(np.asarray(steps).ravel()[int(report) // 2]), GRID)
-        one = self.lie + (1 - 2 * self.lie) * share
-        return (one if int(report) % 2 else 1 - one) / self.padded
 
     def privatize(self, vectors: Any, *, bits: Bits | None = None) -> Array:
         """Reports for vectors of shape (n, d), or one report for one vector."""
         rows = np.atleast_2d(np.asarray(vectors, np.float64))
-        out = np.empty(len(rows), self.report_type)
-        for part in chunks(len(rows), max(1, (1 << 20) // self.padded)):
-            steps = self.steps(rows[part])
-            coordinate = uniform(self.padded, len(steps), bits).astype(np.int64)
-            share = steps[np.arange(len(steps)), coordinate] / GRID
-            bit = bernoulli(share, bits=bits) ^ coins(self.lie, len(steps), bits)
-            out[part] = 2 * coordinate + bit
+        out = np.empty(len(rows), self.randomizer.report_type)
+        for part in chunks(len(rows), max(1, (1 << 20) // self.randomizer.padded)):
+            out[part] = self.randomizer.release(self.steps(rows[part]), bits=bits)
         return out if np.ndim(vectors) == 2 else out[0]
 
     def aggregate(self, reports: Any) -> BallTally:
         """Count reports; what no client can have sent is dropped and counted."""
-        valid, dropped = integer_reports(reports, 2 * self.padded)
-        counts = np.bincount(valid.astype(np.int64), minlength=2 * self.padded)
+        valid, dropped = integer_reports(reports, 2 * self.randomizer.padded)
+        counts = np.bincount(valid.astype(np.int64), minlength=2 * self.randomizer.padded)
         return BallTally(self, counts.reshape(-1, 2), dropped)
 
     def estimate(self, reports: Any) -> VectorEstimate:
@@ -208,10 +213,10 @@ class BallTally:
 
     def estimate(self) -> VectorEstimate:
         """The mean of the rotated vectors, rotated back; unbiased but for clamping."""
-        oracle, n = self.oracle, max(self.n, 1)
-        unit = oracle.clamp / float(1 - 2 * oracle.lie)
-        rotated = oracle.padded * unit * (self.counts[:, 1] - self.counts[:, 0]) / n
+        oracle, client, n = self.oracle, self.oracle.randomizer, max(self.n, 1)
+        unit = client.clamp / float(1 - 2 * client.lie)
+        rotated = client.padded * unit * (self.counts[:, 1] - self.counts[:, 0]) / n
         mean = (rotate(rotated[None, :])[0] * oracle.signs())[: oracle.dimension] * float(oracle.radius)
-        share = oracle.dimension / oracle.padded
-        error = (oracle.padded * unit * float(oracle.radius)) ** 2 / n * share
+        share = oracle.dimension / client.padded
+        error = (client.padded * unit * float(oracle.radius)) ** 2 / n * share
         return VectorEstimate(mean, error if self.n else math.inf, self.n, self.dropped)

@@ -29,6 +29,7 @@ from hubbub.local.hadamard import HadamardResponse
 from hubbub.local.hashing import LocalHashing
 from hubbub.local.heavy import HeavyHitters
 from hubbub.local.means import HybridMean, OneBitMean, PiecewiseMean
+from hubbub.local.randomizer import Randomizer
 from hubbub.local.rappor import Rappor
 from hubbub.local.sketch import CountMeanSketch
 from hubbub.local.subset import SubsetSelection
@@ -82,9 +83,7 @@ class Wired(Protocol):
     @property
     def arguments(self) -> dict[str, object]: ...
     @property
-    def parameters(self) -> dict[str, object]: ...
-    @property
-    def report_type(self) -> np.dtype[Any]: ...
+    def randomizer(self) -> Randomizer: ...
     def aggregate(self, reports: Any) -> Any: ...
 
 
@@ -101,8 +100,8 @@ def specification(oracle: Wired) -> dict[str, object]:
         "version": VERSION,
         "oracle": oracle.name,
         "arguments": oracle.arguments,
-        "derived": oracle.parameters,
-        "report_bytes": oracle.report_type.itemsize,
+        "derived": oracle.randomizer.parameters,
+        "report_bytes": oracle.randomizer.report_type.itemsize,
     }
 
 
@@ -155,14 +154,14 @@ def _number(name: str, value: Any) -> Any:
 
 def to_bytes(oracle: Wired, reports: Any) -> Array:
     """Reports as rows of bytes, shape (n, report_bytes)."""
-    kind = oracle.report_type
+    kind = oracle.randomizer.report_type
     array = np.ascontiguousarray(reports, dtype=kind.base)
     return array.reshape(-1, *kind.shape).view(np.uint8).reshape(-1, kind.itemsize)
 
 
 def from_bytes(oracle: Wired, rows: Array) -> Array:
     """The reports in rows of bytes; what is out of range is for `aggregate` to drop."""
-    kind = oracle.report_type
+    kind = oracle.randomizer.report_type
     return np.ascontiguousarray(rows).view(kind.base).reshape(-1, *kind.shape)
 
 
@@ -197,7 +196,7 @@ def _report(line: str | bytes, name: str, width: int) -> bytes | None:
 
 def aggregate_json(oracle: Wired, lines: Iterable[str | bytes]) -> Any:
     """The tally of reports in JSON lines, read as a stream; empty lines are skipped, bad ones dropped and counted."""
-    name, width = key(oracle), oracle.report_type.itemsize
+    name, width = key(oracle), oracle.randomizer.report_type.itemsize
     total = _tally(oracle, [])
     kept: list[bytes] = []
     dropped = 0
@@ -216,7 +215,7 @@ def aggregate_json(oracle: Wired, lines: Iterable[str | bytes]) -> Any:
 
 
 def _tally(oracle: Wired, reports: list[bytes]) -> Any:
-    rows = np.frombuffer(b"".join(reports), np.uint8).reshape(-1, oracle.report_type.itemsize)
+    rows = np.frombuffer(b"".join(reports), np.uint8).reshape(-1, oracle.randomizer.report_type.itemsize)
     return oracle.aggregate(from_bytes(oracle, rows))
 
 
@@ -229,7 +228,7 @@ def to_arrow(oracle: Wired, reports: Any) -> pa.Table:
     import pyarrow as pa
 
     rows = to_bytes(oracle, reports)
-    kind = pa.binary(oracle.report_type.itemsize)
+    kind = pa.binary(oracle.randomizer.report_type.itemsize)
     schema = pa.schema([pa.field("report", kind, nullable=False)], {b"hubbub.local": canonical(specification(oracle))})
     column = pa.FixedSizeBinaryArray.from_buffers(kind, len(rows), [None, pa.py_buffer(rows.tobytes())])
     return pa.table([column], schema=schema)
@@ -242,7 +241,7 @@ def aggregate_arrow(oracle: Wired, batches: Any) -> Any:
     """
     import pyarrow as pa
 
-    width = oracle.report_type.itemsize
+    width = oracle.randomizer.report_type.itemsize
     total = _tally(oracle, [])
     for batch in batches.to_batches() if isinstance(batches, pa.Table) else batches:
         names = batch.schema.names
