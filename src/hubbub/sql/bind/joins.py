@@ -240,33 +240,45 @@ def joined(
     """The items of FROM as one relation. Conditions of WHERE that tie owners are taken out of `pool`."""
     conditions = [[_condition(read, c) for c in item.on] for item in items]
     kept = _public_first(items)
-    inner = all(item.how == "inner" for item in items)
-    if inner:
-        free = [c for of_item in conditions for c in of_item]
-        rest = list(items)
-        first = next(i for i in rest if i.owned)
-        rest.remove(first)
-        relation, names = first.relation, first.names if rest else frozenset()
-        assert not isinstance(relation, PublicRelation)
-        while rest:
-            chosen = next((i for i in rest if i.owned and _ties(relation, i.relation, free, pool)), None)
-            chosen = chosen or next((i for i in rest if not i.owned), None)
-            if chosen is None:
-                raise _no_owner(reader, rest[0])
-            rest.remove(chosen)
-            names |= chosen.names
-            usable = [c for c in free if columns_of(c) <= names]
-            free = [c for c in free if not columns_of(c) <= names]
-            if not chosen.owned:
-                more = [c for c in pool if columns_of(c[1]) <= names and columns_of(c[1]) & chosen.names]
-                usable += [c for _, c in more]
-                pool[:] = [c for c in pool if c not in more]
-            relation = _join(reader, relation, chosen, usable, pool, names)
-        for condition in free:
-            relation = Filter(relation, condition)
-        return relation, kept
-    relation_ = items[0].relation
-    if isinstance(relation_, PublicRelation):
+    if all(item.how == "inner" for item in items):
+        return _all_inner(reader, items, [c for of_item in conditions for c in of_item], pool), kept
+    return _one_by_one(reader, items, conditions, pool), kept
+
+
+def _all_inner(
+    reader: Reader, items: list[Item], free: list[Expression], pool: list[tuple[exp.Expr, Expression]]
+) -> Relation:
+    """Inner joins, in any order in which each has the owner of those before it. free: the conditions of all ON."""
+    rest = list(items)
+    first = next(i for i in rest if i.owned)
+    rest.remove(first)
+    relation, names = first.relation, first.names if rest else frozenset()
+    assert not isinstance(relation, PublicRelation)
+    while rest:
+        chosen = next((i for i in rest if i.owned and _ties(relation, i.relation, free, pool)), None)
+        chosen = chosen or next((i for i in rest if not i.owned), None)
+        if chosen is None:
+            raise _no_owner(reader, rest[0])
+        rest.remove(chosen)
+        names |= chosen.names
+        usable = [c for c in free if columns_of(c) <= names]
+        free = [c for c in free if not columns_of(c) <= names]
+        if not chosen.owned:
+            more = [c for c in pool if columns_of(c[1]) <= names and columns_of(c[1]) & chosen.names]
+            usable += [c for _, c in more]
+            pool[:] = [c for c in pool if c not in more]
+        relation = _join(reader, relation, chosen, usable, pool, names)
+    for condition in free:
+        relation = Filter(relation, condition)
+    return relation
+
+
+def _one_by_one(
+    reader: Reader, items: list[Item], conditions: list[list[Expression]], pool: list[tuple[exp.Expr, Expression]]
+) -> Relation:
+    """Joins of all kinds, each with what stands before it."""
+    relation = items[0].relation
+    if isinstance(relation, PublicRelation):
         raise reader.refuse(
             "people's rows stand on the left: write FROM people LEFT JOIN public. A public table on the left is for "
             "GROUP BY on its columns, with LEFT JOIN of one table of people.",
@@ -281,12 +293,12 @@ def joined(
             raise _unseen(reader, item, early, columns_of(on[early]) & hidden)
         # A later RIGHT or FULL JOIN brings rows back that lack these columns: WHERE must still take them out.
         brought_back = any(later.how in ("right", "full") for later in items[place + 1 :])
-        relation_ = _join(reader, relation_, item, on, list(pool) if brought_back else pool, seen)
+        relation = _join(reader, relation, item, on, list(pool) if brought_back else pool, seen)
         if item.how in ("semi", "anti"):
             hidden |= item.names
         else:
             known = seen
-    return relation_, kept
+    return relation
 
 
 def _condition(read: ExpressionReader, on: exp.Expr | Paired) -> Expression:
