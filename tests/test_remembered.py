@@ -41,6 +41,9 @@ def test_what_is_given_beside_the_text_or_is_very_long_has_no_key() -> None:
     assert key_of("x" * 20_001, options(), LIMITS) is None
     assert key_of("x", options(params={"a": 1}), LIMITS) is None
     assert key_of("x", options(keys={"a": ["b"]}), LIMITS) is None
+    rows = pa.chunked_array([["a"]]).to_pandas()  # it has no truth: what it is instead of, is said where it is read
+    assert key_of("x", options(keys=rows), LIMITS) is None
+    assert key_of("x", options(params=rows), LIMITS) is None
 
 
 @dataclass(frozen=True)

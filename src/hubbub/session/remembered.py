@@ -32,10 +32,12 @@ _ANALYSTS: Final = 256
 _LONGEST: Final = 20_000
 """Characters of a text, and groups of an answer, beyond which nothing is kept: it would hold much memory."""
 
+_NONE: Final = Options.params
+
 
 def key_of(sql: str, options: Options, more: Mapping[str, int | None]) -> str | None:
     """The text with all that is asked beside it; None where that is not to be kept."""
-    if len(sql) > _LONGEST or options.params or options.keys:
+    if len(sql) > _LONGEST or options.params is not _NONE or options.keys is not None:  # they may be anything yet
         return None
     return json.dumps([sql, options.to_wire(), dict(more)], sort_keys=True)
 
