@@ -45,6 +45,28 @@ def test_the_sum_is_right(circuit: Circuit, measurements: list[Any], total: Any,
     assert prio3.merge(shares) != shares[0]
 
 
+@pytest.mark.parametrize("case", CASES[::2], ids=lambda case: str(case[0]))
+def test_a_circuits_gadget_says_what_it_is_called_on_and_makes(case: tuple[Circuit, list[Any], Any]) -> None:
+    """Against Python's integers: the sum of products of pairs, or x^2 - x, of so many wires in so many calls."""
+    kind, measurements, _ = case
+    field, gadget, n = kind.field, kind.gadget, len(measurements)
+    joint = field.scaled(field.constants([3] * kind.lengths.joint).repeat(n, axis=-1))
+    wires = kind.wires(field.small(kind.encode(measurements)), joint, field.constants([1]))
+    assert wires.shape == (field.limbs, gadget.arity, gadget.calls, n)
+    assert kind.lengths.proof == gadget.arity + kind.lengths.gadget
+    x = [field.integers(wires[:, i]) for i in range(gadget.arity)]
+    made = [a * a - a for a in x[0]]
+    if gadget.arity > 1:
+        made = [sum(a * b for a, b in zip(calls[::2], calls[1::2], strict=True)) for calls in zip(*x, strict=True)]
+    assert field.integers(gadget(wires)) == [v % field.modulus for v in made]
+    for name in ("arity", "calls"):
+        with pytest.warns(DeprecationWarning, match=rf"\.{name} is now {type(kind).__name__}\.gadget\.{name};"):
+            assert getattr(kind, name) == getattr(gadget, name)
+        assert name not in dir(kind)
+    with pytest.raises(AttributeError, match="nothing"):
+        _ = kind.nothing  # type: ignore[attr-defined]
+
+
 def test_sizes_are_those_that_the_messages_have() -> None:
     for kind, measurements, _ in CASES:
         prio3 = Prio3(kind, 3)

@@ -1,8 +1,8 @@
 """What a report may hold, as a circuit that is 0 for valid ones: draft-irtf-cfrg-vdaf-20, section 7.4.
 
-A *measurement* is encoded as field elements that are 0 or 1. A circuit calls one *gadget* `calls` times, each time on
-`arity` wires, and its outputs are affine in measurement and gadgets' outputs; a valid measurement makes all of them 0.
-There are two gadgets, both of degree 2: the sum of products of pairs (`Mul`, `ParallelSum(Mul)`), and x^2 - x.
+A *measurement* is encoded as field elements that are 0 or 1. A circuit calls one *gadget* (`gadgets`) some times, each
+time on some wires, and its outputs are affine in measurement and gadgets' outputs; a valid measurement makes all of
+them 0.
 
     Count               C(x) = x^2 - x
     Sum                 x^2 - x for each bit; the bits' weights are 1, 2, 4, ... and a last one, so that all of them
@@ -17,15 +17,17 @@ elements for each of n reports.
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.collect.field import FIELD64, FIELD128, Elements, Field
+from hubbub.collect.gadgets import Gadget, Products, Range
 from hubbub.collect.polynomials import next_power_of_two
 from hubbub.errors import ParameterError, QueryError
 
@@ -112,13 +114,8 @@ class Circuit(ABC):
 
     @property
     @abstractmethod
-    def arity(self) -> int:
-        """How many wires a call of the gadget has."""
-
-    @property
-    @abstractmethod
-    def calls(self) -> int:
-        """How often the gadget is called."""
+    def gadget(self) -> Gadget:
+        """What is called, how often, and on how many wires."""
 
     @property
     @abstractmethod
@@ -150,10 +147,6 @@ class Circuit(ABC):
     def evaluate(self, measurement: Elements, gadgets: Elements, inverse: Elements) -> Elements:
         """The outputs (limbs, checks, n) from the gadget's own, (limbs, calls, n)."""
 
-    def gadget(self, wires: Elements) -> Elements:
-        """The sum of products of pairs of wires: (limbs, arity, ...) gives (limbs, ...), nothing scaled."""
-        return self.field.dot(self.field.scaled(wires[:, 0::2]), wires[:, 1::2])
-
     def decode(self, total: Sequence[int]) -> Any:
         """The aggregate as a caller sees it: a list of numbers."""
         return list(total)
@@ -161,10 +154,20 @@ class Circuit(ABC):
     @property
     def lengths(self) -> Lengths:
         """What follows from the arity and the calls of the gadget."""
-        wire = next_power_of_two(1 + self.calls)
+        arity, wire = self.gadget.arity, next_power_of_two(1 + self.gadget.calls)
         gadget = 2 * (wire - 1) + 1
         query = 1 + (self.checks if self.checks > 1 else 0)
-        return Lengths(wire, gadget, self.arity + gadget, 2 + self.arity, query, self._joint)
+        return Lengths(wire, gadget, arity + gadget, 2 + arity, query, self._joint)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Names that circuits had before the gadget was a value still lead there, with a warning."""
+            if name not in ("arity", "calls"):
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            text = f"{type(self).__name__}.{name} is now {type(self).__name__}.gadget.{name}; the old name will go"
+            warnings.warn(text, DeprecationWarning, stacklevel=2)
+            return getattr(self.gadget, name)
 
     def _refuse(self) -> QueryError:
         return QueryError(f"some value is not {self.words}; give only such values to {self.name}.")
@@ -192,8 +195,8 @@ class Count(Circuit):
     """
 
     algorithm, name, words, field = 1, "Prio3Count", "0 or 1", FIELD64
-    elements = outputs = checks = calls = 1
-    arity = 2
+    elements = outputs = checks = 1
+    gadget = Products(FIELD64, arity=2, calls=1)
     change = Change(1, 1)
 
     @property
@@ -223,7 +226,7 @@ class Sum(Circuit):
     largest: int
 
     algorithm, name, field = 2, "Prio3Sum", FIELD64
-    outputs = arity = 1
+    outputs = 1
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "largest", whole(self.largest, "largest", 1, FIELD64.modulus - 1))
@@ -243,8 +246,8 @@ class Sum(Circuit):
         return self.elements
 
     @property
-    def calls(self) -> int:
-        return self.elements
+    def gadget(self) -> Gadget:
+        return Range(self.field, arity=1, calls=self.elements)
 
     @property
     def change(self) -> Change:
@@ -262,11 +265,6 @@ class Sum(Circuit):
 
     def wires(self, measurement: Elements, joint: Elements, inverse: Elements) -> Elements:
         return measurement[:, None]
-
-    def gadget(self, wires: Elements) -> Elements:
-        """x^2 - x."""
-        x = wires[:, 0]
-        return self.field.loose(self.field.mul(self.field.scaled(x), x) - x)
 
     def evaluate(self, measurement: Elements, gadgets: Elements, inverse: Elements) -> Elements:
         return gadgets
@@ -290,17 +288,13 @@ class _Chunked(Circuit):
             raise ParameterError(f"a measurement of {self.elements} field elements was asked; the most is 2^20.")
 
     @property
-    def calls(self) -> int:
-        return -(-self.elements // self.chunk_length)
-
-    @property
-    def arity(self) -> int:
-        return 2 * self.chunk_length
+    def gadget(self) -> Gadget:
+        return Products(self.field, arity=2 * self.chunk_length, calls=-(-self.elements // self.chunk_length))
 
     @property
     def _joint(self) -> int:  # type: ignore[override]
         """One element for each call."""
-        return self.calls
+        return self.gadget.calls
 
     @property
     def outputs(self) -> int:
@@ -312,18 +306,18 @@ class _Chunked(Circuit):
 
     def wires(self, measurement: Elements, joint: Elements, inverse: Elements) -> Elements:
         """Of element j of call i: r_i^(j+1) x, and x - 1."""
-        n, chunk = measurement.shape[-1], self.chunk_length
-        padded = np.zeros((self.field.limbs, self.calls * chunk, n), np.int64)
+        n, chunk, calls = measurement.shape[-1], self.chunk_length, self.gadget.calls
+        padded = np.zeros((self.field.limbs, calls * chunk, n), np.int64)
         padded[:, : self.elements] = measurement
-        x = padded.reshape(self.field.limbs, self.calls, chunk, n).swapaxes(1, 2)
+        x = padded.reshape(self.field.limbs, calls, chunk, n).swapaxes(1, 2)
         powers = np.empty((self.field.limbs, chunk, *joint.shape[1:]), np.int64)
         powers[:, 0] = joint
         for j in range(1, chunk):
             powers[:, j] = self.field.mul(powers[:, j - 1], joint)
-        out = np.empty((self.field.limbs, chunk, 2, self.calls, n), np.int64)
+        out = np.empty((self.field.limbs, chunk, 2, calls, n), np.int64)
         out[:, :, 0] = self.field.mul(powers, x)
         out[:, :, 1] = x - inverse[:, None]
-        return out.reshape(self.field.limbs, 2 * chunk, self.calls, n)
+        return out.reshape(self.field.limbs, 2 * chunk, calls, n)
 
     def evaluate(self, measurement: Elements, gadgets: Elements, inverse: Elements) -> Elements:
         outputs = [gadgets.sum(axis=1), *self._more_checks(measurement, inverse)]

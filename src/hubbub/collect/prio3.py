@@ -161,7 +161,7 @@ class Prio3:
             parts = [self._joint_part(j, blinds[j], e, nonces) for j, e in enumerate(encoded)]
             public = np.concatenate(parts, axis=1)
             joint = self._joint_random(self._joint_seed(public))
-        random, _ = self._expand(_PROVE, seeds[:, -1], [_PROOFS] * n, circuit.arity)
+        random, _ = self._expand(_PROVE, seeds[:, -1], [_PROOFS] * n, circuit.gadget.arity)
         proof = prove(circuit, measurement, random, joint)
         proof = proof - sum(self._helper_proof(j, helpers[:, (j - 1) * step]) for j in range(1, self.aggregators))
         inputs = [np.concatenate([leader, field.encode(proof), *blinds[:1]], axis=1)]

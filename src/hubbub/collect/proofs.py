@@ -28,9 +28,9 @@ def prove(circuit: Circuit, measurement: Elements, seeds: Elements, joint: Eleme
     """Proofs (limbs, proof, n) of valid measurements; `seeds` are the prover's random (limbs, arity, n)."""
     field, p = circuit.field, circuit.lengths.wire
     wires = circuit.wires(measurement, field.scaled(joint), field.constants([1]))
-    values = np.zeros((field.limbs, p, circuit.arity, measurement.shape[-1]), np.int64)
+    values = np.zeros((field.limbs, p, circuit.gadget.arity, measurement.shape[-1]), np.int64)
     values[:, 0] = seeds
-    values[:, 1 : 1 + circuit.calls] = wires.swapaxes(1, 2)
+    values[:, 1 : 1 + circuit.gadget.calls] = wires.swapaxes(1, 2)
     gadgets = circuit.gadget(doubled(field, values).swapaxes(1, 2))
     return np.concatenate([seeds, gadgets[:, : circuit.lengths.gadget]], axis=1)
 
@@ -39,9 +39,9 @@ def query(
     circuit: Circuit, measurement: Elements, proof: Elements, random: Elements, joint: Elements, shares: int
 ) -> tuple[Elements, Flags]:
     """Shares of verifiers (limbs, verifier, n), and whether the test point of each report is not a node."""
-    field, p, calls = circuit.field, circuit.lengths.wire, circuit.calls
+    field, p, calls = circuit.field, circuit.lengths.wire, circuit.gadget.calls
     inverse = field.constants([pow(shares, -1, field.modulus)])
-    seeds, gadgets = proof[:, : circuit.arity], proof[:, circuit.arity :]
+    seeds, gadgets = proof[:, : circuit.gadget.arity], proof[:, circuit.gadget.arity :]
     random = field.scaled(random)
     outputs = circuit.evaluate(measurement, gadgets[:, 2 : 2 * calls + 2 : 2], inverse)
     v = field.dot(random[:, :-1], outputs) if circuit.checks > 1 else outputs[:, 0]
