@@ -197,3 +197,44 @@ def test_decimals_beyond_38_digits_name_nobody(tmp_path: Path) -> None:
     desk = Desk({"t": hb.table(str(tmp_path / "t.parquet"), unit="n", max_groups=1, max_rows=1)})
     assert desk.ask("SELECT COUNT(u) AS c FROM t", HUGE).rows() == [(3,)]
     desk.engine.close()
+
+
+WIDTHS = {pa.decimal32: 4, pa.decimal64: 8, pa.decimal128: 16}
+DIGITS = [(pa.decimal32, 3), (pa.decimal32, 9), (pa.decimal64, 10), (pa.decimal64, 18)]
+DIGITS += [(pa.decimal128, digits) for digits in (1, 2, 3, 4, 5, 9, 10, 18, 19, 37, 38)]
+
+
+def _stored_decimals(make: Any, digits: int, end: int) -> pa.Array:
+    """-1, 1 and 2, and of each sign the largest of these digits, the next ones and the end of what is held."""
+    most = 10**digits - 1
+    values = [-1, 1, 2, most, -most, *dict.fromkeys([most + 1, most + 2**32, most + 2**64, end, -most - 1, -end - 1])]
+    held = [n.to_bytes(WIDTHS[make], "little", signed=True) for n in values if -end - 1 <= n <= end]
+    return pa.Array.from_buffers(make(digits, 1), len(held), [None, pa.py_buffer(b"".join(held))])
+
+
+@pytest.mark.parametrize(("make", "digits"), DIGITS, ids=lambda made: getattr(made, "__name__", made))
+def test_a_frame_s_decimals_beyond_their_digits_are_null_and_change_no_other(make: Any, digits: int) -> None:
+    """DuckDB cuts them to 16, 32 or 64 bits, or ends a question at them."""
+    stored = _stored_decimals(make, digits, 2 ** (8 * WIDTHS[make] - 1) - 1)
+    frame = pa.table({"u": stored, "n": pa.array(range(len(stored)), pa.int64())})
+    for unit, sql in (("u", "SELECT COUNT(DISTINCT u) AS c FROM t"), ("n", "SELECT COUNT(u) AS c FROM t")):
+        desk = Desk({"t": hb.table(frame, unit=unit, max_groups=1, max_rows=1)})
+        assert desk.ask(sql, HUGE).rows() == [(5,)]
+        desk.engine.close()
+
+
+@pytest.mark.parametrize("digits", [1, 2, 3, 4, 5, 9, 10, 18, 19, 38])
+def test_a_file_s_decimals_beyond_their_digits_name_as_many_units_or_none(digits: int, tmp_path: Path) -> None:
+    """Of three digits or fewer DuckDB counts groups by the values that there can be, and failed at any other."""
+    size = (10**digits - 1).bit_length() // 8 + 1  # the bytes that a writer gives them
+    stored = _stored_decimals(pa.decimal128, digits, 2 ** (8 * size - 1) - 1)
+    frame = pa.table({"u": stored, "n": pa.array(range(len(stored)), pa.int64())})
+    pq.write_table(frame, tmp_path / "t.parquet", write_statistics=False)
+    try:
+        desk = Desk({"t": hb.table(str(tmp_path / "t.parquet"), unit="u", max_groups=1, max_rows=1)})
+    except PolicyError as error:
+        assert "in which two values that the file may hold are one" in str(error)
+        assert digits <= 3
+        return
+    assert desk.ask("SELECT COUNT(DISTINCT u) AS c FROM t", HUGE).rows() == [(len(stored),)]
+    desk.engine.close()

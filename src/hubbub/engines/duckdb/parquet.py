@@ -198,12 +198,17 @@ to microseconds, decimals of more than 38 digits to doubles, numbers of 32 bits 
 (or, decimals, of four digits) to these.
 """
 
+_MORE_DIGITS_THAN = {"INT32": 4, "INT64": 9, "FIXED_LEN_BYTE_ARRAY": 3}
+"""By how a decimal is stored, the digits from beyond which it names units. With fewer it is cut; of three or fewer
+DuckDB counts groups by the values that its type can have, and at another that a file stores it ends with an error.
+"""
+
 
 def _told_apart(leaf: Any, kind: str) -> bool:
     """Whether any two values that a file may store, whatever it says of them, are two in DuckDB's type."""
     base, _, digits = kind.partition("(")
-    if base == "DECIMAL" and leaf.physical_type in ("INT32", "INT64"):
-        return int(digits.split(",")[0]) > (4 if leaf.physical_type == "INT32" else 9)
+    if base == "DECIMAL" and leaf.physical_type in _MORE_DIGITS_THAN:
+        return int(digits.split(",")[0]) > _MORE_DIGITS_THAN[leaf.physical_type]
     return base == "NULL" or base in _AS_STORED.get(leaf.physical_type, ())
 
 

@@ -12,6 +12,7 @@ import os
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -427,7 +428,28 @@ def _safe_column(column: Any) -> Any:
         return utf8_texts(column)
     if pa.types.is_float16(kind):
         return column.cast(pa.float32())
+    if pa.types.is_decimal(kind):
+        return _within_digits(column)
     return column
+
+
+def _within_digits(column: Any) -> Any:
+    """Decimals, NULL where one has more digits than its type: a frame may hold it, and nobody has checked. DuckDB cuts
+    it to its own width, where two people would be one, or ends a question with an error.
+    """
+    with contextlib.suppress(pa.ArrowInvalid):
+        column.validate(full=True)
+        return column
+    kind, stored = column.type, column
+    ends: list[Any] = [Decimal((sign, (9,) * kind.precision, -kind.scale)) for sign in (1, 0)]
+    if kind.bit_width < 128:  # as the whole numbers that they are: Arrow compares none of these widths
+        whole = pa.int32() if kind.bit_width == 32 else pa.int64()
+        stored = pa.chunked_array([chunk.view(whole) for chunk in column.chunks], whole)
+        ends = [1 - 10**kind.precision, 10**kind.precision - 1]
+    least, most = (pa.scalar(end, stored.type) for end in ends)
+    fits = pc.and_(pc.greater_equal(stored, least), pc.less_equal(stored, most))
+    kept = pc.if_else(fits, stored, pa.scalar(None, stored.type))
+    return pa.chunked_array([chunk.view(kind) for chunk in kept.chunks], kind)
 
 
 def _days(column: Any) -> Any:
