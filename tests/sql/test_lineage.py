@@ -73,6 +73,54 @@ def test_a_column_is_followed_down_to_the_release(sql: str, expected: list[str])
     assert told(sql) == expected
 
 
+DAYS = "(SELECT n, COUNT(*) AS c FROM t GROUP BY n)"
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT COUNT(*) AS k FROM (SELECT n FROM t GROUP BY n HAVING COUNT(*) > 10)",
+        f"SELECT COUNT(*) AS k FROM {DAYS} WHERE c > 10",
+        f"SELECT MAX(n) AS k FROM {DAYS} WHERE c > 10",
+        f"SELECT arg_max(n, c) AS k FROM {DAYS}",
+        f"SELECT CAST(GREATEST(0, LEAST(c, 40)) AS BIGINT) AS k FROM {DAYS}",
+        f"SELECT CAST(GREATEST(0, LEAST(SUM(c), 40)) AS BIGINT) AS k FROM {DAYS}",
+        f"SELECT k FROM (SELECT NTILE(3) OVER (ORDER BY c) AS k FROM {DAYS})",
+        f"SELECT k FROM (SELECT RANK() OVER (ORDER BY c) AS k, n FROM {DAYS}) WHERE k < 40",
+        f"SELECT (SELECT COUNT(*) FROM {DAYS} WHERE c > 10) AS k, 1 AS one FROM {DAYS} LIMIT 1",
+        f"SELECT CAST(LEAST(ABS(c), 40) AS BIGINT) AS k FROM {DAYS} UNION ALL SELECT 7",
+        f"SELECT CAST(LEAST(ABS(c), 40) AS BIGINT) AS k FROM {DAYS} UNION ALL SELECT LENGTH(ward) FROM wards",
+        f"WITH a AS (SELECT COUNT(*) AS k FROM {DAYS} WHERE c > 10) SELECT k FROM a",
+    ],
+)
+def test_what_a_release_is_computed_into_is_noisy_for_certain(sql: str) -> None:
+    found = parse(sql.replace("FROM t ", "FROM visits "), CATALOG, public=PUBLIC)
+    assert isinstance(found, Statement)
+    assert [o.noisy for o in found.outputs if o.name == "k"] == [True]
+
+
+def of_days() -> Any:
+    rows = pa.table({"id": list(range(400)), "n": [i % 40 for i in range(400)]})
+    return hb.table(rows, unit="id", max_groups=1, max_rows=1, columns={"n": hb.between(0, 40)})
+
+
+def test_a_noisy_number_is_never_taken_for_a_key_because_it_has_the_values_of_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Without its interval it would be shown as exact."""
+    monkeypatch.setattr(evaluate, "REPEATED", 5)  # that there are ends is looked at, and no more
+    with session(10_000, t=of_days()) as opened:
+        assert "k_low" in intervals(opened, f"SELECT COUNT(*) AS k FROM {DAYS} WHERE c > 10")
+
+
+def test_a_key_that_a_function_changes_still_tells_rows_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(evaluate, "REPEATED", 5)
+    with session(10_000, t=of_days()) as opened:
+        table = intervals(opened, f"SELECT ABS(n) AS k, SUM(c) AS s FROM {DAYS} GROUP BY k")
+        assert "k_low" not in table
+        assert "s_low" in table
+
+
 @pytest.fixture
 def opened() -> Iterator[hb.Session]:
     with session(10_000, visits=visits(), wards=WARDS) as found:

@@ -186,7 +186,7 @@ class EvaluatedStatement:
         timed = any(a.kind in TEMPORAL for q in self.statement.questions for a in q.aggregates)
         measured = [_is_number(t) or (timed and _is_time(t)) for t in types]
         return [
-            (m or i in self.choices) and not o.exact and (bool(o.cells) or not self._is_key(i))
+            (m or i in self.choices) and not o.exact and (bool(o.cells) or o.noisy or not self._is_key(i))
             for i, (m, o) in enumerate(zip(measured, outputs, strict=True))
         ]
 

@@ -42,7 +42,7 @@ class Output:
     """One column of the answer: `what` of question number `question`, or (None) computed from released columns.
 
     others: further aggregates, each with its question, whose values the column hands on (UNION ALL). exact: it follows
-    from keys, constants and public tables alone.
+    from keys, constants and public tables alone. noisy: it is computed from noisy numbers for certain.
     """
 
     name: str
@@ -50,6 +50,7 @@ class Output:
     what: Key | Aggregate | None = None
     others: tuple[tuple[int, Aggregate], ...] = ()
     exact: bool = False
+    noisy: bool = False
 
     @property
     def cells(self) -> tuple[tuple[int, Aggregate], ...]:

@@ -2,7 +2,9 @@
 
 The names of the outer part are resolved by sqlglot (stars, USING, sub-queries, WITH). A column that is nothing but
 another one is followed down to a release: to a key, or to an aggregate. Filters, joins, windows beside it, LIMIT,
-DISTINCT and set operations choose rows and change no value. Whatever is not understood counts as computed.
+DISTINCT and set operations choose rows and change no value. What an aggregate, a window or a sub-query makes of a
+release, and what is computed from a noisy number, is noisy for certain, whatever its values are. Whatever is not
+understood counts as computed.
 """
 
 from __future__ import annotations
@@ -25,8 +27,9 @@ _AGGREGATE = re.compile(r"a\d+")
 _RELEASE = re.compile(r"released\d+")
 
 _Cell = tuple[int, int] | str
-"""(question, aggregate), "exact" or "null"."""
+"""(question, aggregate), "exact", "null", or "noisy": computed, and from a noisy number for certain."""
 
+_NOISY: Final[frozenset[_Cell]] = frozenset({"noisy"})
 _PLAIN: Final = (
     exp.Identifier | exp.Literal | exp.Null | exp.Boolean | exp.Binary | exp.Unary | exp.Paren | exp.Cast | exp.DataType
 )
@@ -63,8 +66,10 @@ def traced(
 
 def _told(output: Output, reached: frozenset[_Cell] | None, questions: Sequence[AggregateQuery]) -> Output:
     kinds = None if reached is None else reached - {"null"}
-    if kinds is None or ("exact" in kinds and len(kinds) > 1):
+    if kinds is None:
         return output
+    if "noisy" in kinds or ("exact" in kinds and len(kinds) > 1):
+        return replace(output, noisy=True)
     cells = sorted(cell for cell in kinds if not isinstance(cell, str))
     if not cells:
         return replace(output, exact=True)
@@ -102,7 +107,9 @@ def _trace(scope, at: int, schemas: Mapping[str, Mapping[str, Kind]]) -> frozens
         if query.args.get("by_name") or len(scope.set_operation_scopes) != 2:
             return None
         left, right = (_trace(side, at, schemas) for side in scope.set_operation_scopes)
-        return None if left is None or right is None else left | right
+        if left is None or right is None:
+            return _NOISY if any(side is not None and _is_noisy(side) for side in (left, right)) else None
+        return left | right
     if not isinstance(query, exp.Select) or at >= len(query.selects):
         return None
     value = query.selects[at].unalias()
@@ -112,11 +119,26 @@ def _trace(scope, at: int, schemas: Mapping[str, Mapping[str, Kind]]) -> frozens
         return frozenset({"null"})
     if isinstance(value, exp.Column):
         return _column(scope, value, schemas)
-    if all(isinstance(node, _PLAIN | _PLAIN_TOO | exp.Column) for node in value.walk()):
-        sides = [_column(scope, column, schemas) for column in value.find_all(exp.Column)]
-        if all(side is not None and side <= {"exact", "null"} for side in sides):
-            return frozenset({"exact"})
+    if next(value.find_all(exp.AggFunc, exp.Window, exp.Query), None) is not None:
+        return _NOISY if _reads_release(scope) else None
+    sides = [_column(scope, column, schemas) for column in value.find_all(exp.Column)]
+    if any(side is not None and _is_noisy(side) for side in sides):
+        return _NOISY
+    if all(isinstance(node, _PLAIN | _PLAIN_TOO | exp.Column) for node in value.walk()) and all(
+        side is not None and side <= {"exact", "null"} for side in sides
+    ):
+        return frozenset({"exact"})
     return None
+
+
+def _is_noisy(reached: frozenset[_Cell]) -> bool:
+    return not reached <= {"exact", "null"}
+
+
+def _reads_release(scope) -> bool:  # type: ignore[no-untyped-def]
+    """Whether a query, or one inside it, reads a release."""
+    sources = (source for part in scope.traverse() for source in part.sources.values())
+    return any(isinstance(source, exp.Table) and _RELEASE.fullmatch(source.name) is not None for source in sources)
 
 
 def _column(scope, column: exp.Column, schemas: Mapping[str, Mapping[str, Kind]]) -> frozenset[_Cell] | None:  # type: ignore[no-untyped-def]
