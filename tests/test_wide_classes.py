@@ -1,7 +1,8 @@
 """Which classes have more than twenty public names, inherited ones included: a list that can only become shorter.
 
-What a class inherits from outside hubbub does not count. A dialect is a table of texts, and an aggregate, an oracle of
-the toolbox or a record of data is read field by field; all others are to come down, by values that group their names.
+What a class inherits from outside hubbub does not count, nor what it overrides of that: sqlglot itself writes 31 of its
+names into each of its dialects. A dialect of ours is a table of texts, and an aggregate or a record of data is read
+field by field; all others are to come down, by values that group their names.
 """
 
 from __future__ import annotations
@@ -31,9 +32,13 @@ def _classes() -> Iterator[type]:
 
 
 def _public(one: type) -> set[str]:
-    own = (c for c in one.__mro__ if c.__module__.partition(".")[0] == "hubbub")
-    names = (name for c in own for name in (*vars(c), *getattr(c, "__dataclass_fields__", ())))
-    return {name for name in names if not name.startswith("_")}
+    own, others = [], set()
+    for c in one.__mro__:
+        if c.__module__.partition(".")[0] == "hubbub":
+            own += [*vars(c), *getattr(c, "__dataclass_fields__", ())]
+        else:
+            others |= set(vars(c))
+    return {name for name in own if not name.startswith("_")} - others
 
 
 def test_classes_of_more_than_twenty_public_names_only_become_fewer() -> None:
