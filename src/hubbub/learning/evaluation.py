@@ -9,11 +9,17 @@ replace by 2 R, and sqrt 2 R. Accuracy is a sum of these counts over their total
 curve and the calibration are those of the histogram. **More classes.** The counts are those of predicted and true
 class.
 
-**Numbers.** A row adds (1, y, y^2, e^2) in 512ths, y the target and e the error in steps of a 1024th of the range, each
-of at most 512 in whole numbers: 4 x 512 in l1, 2 x 512 in l2.
+**Numbers.** A row adds 2^20 (1, y, y^2, e^2), y the target in halves of the range from its middle and e the error in
+ranges, both in steps of a 1024th of the range: whole numbers of at most 2^20, so 4 x 2^20 in l1, 2 x 2^20 in l2.
 
-Intervals are of the noise alone, by drawing it again upon what was released: they say how far the figures are from
-those of these rows, not how far these rows are from others.
+**Intervals** are of the noise alone: they say how far the figures are from those of these rows, not how far these rows
+are from others. Every figure t is a quotient, u = t v of exact sums: no noisy count is cut at 0, for that moves sums
+upwards and figures towards those of chance. The interval holds each t at which noise explains u' - t v' (Fieller 1954,
+"Some problems in interval estimation"), whose variance is a polynomial in t. For accuracy, K of C counts being right,
+it is s^2 (K - 2 K t + C t^2). For the area, u is a sum over pairs of counts, p' W q', and v = p' 1 1 q'; with M = W - t
+1 1 the noise is x M q + p M y + x M y, x and y that of p and q: s^2 (|M q'|^2 + |M p'|^2) less s^4 |M|^2 is without
+bias for its variance. The law lies between normal and Laplace, so deviations are counted 1.96 times, or ln 20 / sqrt 2
+= 2.12 times where noise is Laplace. Where v' itself may be noise, all values are left.
 """
 
 from __future__ import annotations
@@ -22,10 +28,11 @@ import datetime as dt
 import hashlib
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, Final
+from statistics import NormalDist
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
@@ -36,22 +43,29 @@ from hubbub.learning.features import Categories, ratio
 from hubbub.learning.model import LEVELS, Classes, Estimator, Fit, Problem, Range
 from hubbub.mechanisms.calibration import Calibrated, Spend, calibrated
 from hubbub.noise import Bits
-from hubbub.noise.public import public_generator
 
 __all__ = ["Evaluation", "Evaluator"]
+
+_Told: TypeAlias = tuple[float, tuple[float, float]]
+"""A figure, and its interval."""
 
 _STEP: Final = 1 << 23  # of scores, in multiples of 2^-24
 _ENDS: Final = 10
 _EDGES: Final = tuple(k * _STEP for k in range(-_ENDS, _ENDS + 1))
 _BINS: Final = len(_EDGES) + 1
 _HALF: Final = LEVELS // 2
-_REPLAYS: Final = 400
+_UNIT: Final = 4 * _HALF**2
+"""What a row adds to the number of rows beside sums of errors."""
+_FORMATS: Final = {"evaluation 1": _HALF, "evaluation 2": _UNIT}
+"""What it added by the form of what was stored: squares in 512ths were rounded down, row by row."""
+_NORMAL: Final = NormalDist().inv_cdf(0.975)
+_LAPLACE: Final = math.log(20) / math.sqrt(2)
 
 
 @dataclass(frozen=True)
 class Evaluation:
     """How good a model is on a table. Figures that do not apply are None; `intervals` holds 95 % intervals of the
-    noise.
+    noise: that of `r2` begins at minus infinity where it hides how far the target spreads.
 
     rows: how many there are, with noise. accuracy; auc: of the last class of two, or the one called positive.
     calibration: for each step of scores with rows, (mean predicted probability, share of that class, rows). confusion:
@@ -164,8 +178,8 @@ class Evaluator:
             return calibrated(spend=self.spend, l1=problem.reach, l2_squared=problem.moved(1, acute=True))
         return calibrated(
             spend=self.spend,
-            l1=4 * _HALF * problem.reach,
-            l2_squared=problem.moved(4 * _HALF**2),
+            l1=4 * _UNIT * problem.reach,
+            l2_squared=problem.moved(4 * _UNIT**2),
             rounded=whole_variance,
         )
 
@@ -174,7 +188,9 @@ class Evaluator:
         noise = self.noise
         yield noise.event
         noisy = noise.release(self._exact(rows), bits=bits)
-        return {"format": "evaluation 1", "noisy": list(noisy), "deviation": math.sqrt(noise.law.variance)}
+        # Of classes it is the same as before there was another.
+        kind = "evaluation 1" if self._classes else "evaluation 2"
+        return {"format": kind, "noisy": list(noisy), "deviation": math.sqrt(noise.law.variance)}
 
     def _exact(self, rows: Coded) -> list[int]:
         """The counts or sums, before noise."""
@@ -186,11 +202,13 @@ class Evaluator:
     def read(self, kept: Mapping[str, Any]) -> Evaluation:
         """What the noisy counts or sums say."""
         noisy, sigma = np.array(kept["noisy"], np.float64), float(kept["deviation"])
+        if not self._classes:
+            noisy, sigma = noisy / _FORMATS[kept["format"]], sigma / _FORMATS[kept["format"]]
         figures = self._of_numbers if not self._classes else self._of_two if self._classes == 2 else self._of_many
-        values = figures(noisy)
-        intervals = _replayed(figures, noisy, sigma)
-        rows = float(noisy[0]) / _HALF if not self._classes else float(noisy.sum())
-        more: dict[str, Any] = dict(values)
+        quotients = figures(noisy, sigma, _LAPLACE if self.spend.pure else _NORMAL)
+        rows = float(noisy[0]) if not self._classes else float(noisy.sum())
+        more: dict[str, Any] = {name: value for name, (value, _) in quotients.items()}
+        intervals = {name: ends for name, (_, ends) in quotients.items()}
         if self._classes == 2:
             more["calibration"] = _calibration(np.maximum(noisy.reshape(2, _BINS), 0), sigma, self._positive)
         if self._classes > 2:
@@ -204,27 +222,33 @@ class Evaluator:
         positive = getattr(self.model, "positive", None)
         return 1 if positive is None else self.model.kept_["classes"].index(positive)
 
-    def _of_two(self, noisy: Floats) -> dict[str, float]:
+    def _of_two(self, noisy: Floats, sigma: float, deviations: float) -> dict[str, _Told]:
         """Accuracy and the area under the curve of a histogram of two classes."""
-        negative, positive = np.maximum(noisy.reshape(2, _BINS), 0)
-        total = max(float(negative.sum() + positive.sum()), 1.0)
+        negative, positive = noisy.reshape(2, _BINS)
         first = _EDGES.index(0) + 1
         right = float(negative[:first].sum() + positive[first:].sum())
-        below = np.cumsum(negative) - negative / 2
-        pairs = max(float(negative.sum() * positive.sum()), 1.0)
-        return {"accuracy": right / total, "auc": float((positive * below).sum()) / pairs}
+        accuracy = _accuracy(right, float(noisy.sum()), _BINS, noisy.size, sigma, deviations)
+        return {"accuracy": accuracy, "auc": _area(negative, positive, sigma, deviations)}
 
-    def _of_many(self, noisy: Floats) -> dict[str, float]:
-        table = np.maximum(noisy.reshape(self._classes, self._classes), 0)
-        return {"accuracy": float(np.trace(table)) / max(float(table.sum()), 1.0)}
+    def _of_many(self, noisy: Floats, sigma: float, deviations: float) -> dict[str, _Told]:
+        right = float(np.trace(noisy.reshape(self._classes, self._classes)))
+        return {"accuracy": _accuracy(right, float(noisy.sum()), self._classes, noisy.size, sigma, deviations)}
 
-    def _of_numbers(self, noisy: Floats) -> dict[str, float]:
-        size = max(float(noisy[0]) / _HALF, 1.0)
-        mean, square = noisy[1] / size, noisy[2] * _HALF / size
-        error = max(float(noisy[3]) * 2 * LEVELS / size, 0.0)
+    def _of_numbers(self, noisy: Floats, sigma: float, deviations: float) -> dict[str, _Told]:
+        rows, total, squares, errors = map(float, noisy)
+        size = max(rows, 1.0)
+        mean = min(max(total / size, -1.0), 1.0)
+        # The square of a noisy sum has that of its noise too many. A mean of rows that may be noise says nothing.
+        spread = squares - mean * total + sigma**2 / size if rows > 3 * sigma else 0.0
+        moved = (1 + 4 * mean**2 + mean**4) * sigma**2
         low, high = (float(ratio(end)) for end in self.model.kept_["range"])
-        spread = max(float(square - mean**2), 1.0)
-        return {"r2": 1 - error / spread, "rmse": math.sqrt(error) / LEVELS * (high - low)}
+        mse, mse_ends = _quotient(errors, rows, (sigma**2, 0.0, sigma**2), deviations, (0.0, 1.0))
+        left, left_ends = _quotient(4 * errors, spread, (16 * sigma**2, 0.0, moved), deviations, (0.0, math.inf))
+        rmse, *rmse_ends = (math.sqrt(end) * (high - low) for end in (mse, *mse_ends))
+        return {
+            "r2": (1 - left, (1 - left_ends[1], 1 - left_ends[0])),
+            "rmse": (rmse, (rmse_ends[0], rmse_ends[1])),
+        }
 
 
 def _of_each_type(problem: Problem) -> Iterator[Coded]:
@@ -242,17 +266,48 @@ def _of_each_type(problem: Problem) -> Iterator[Coded]:
         yield problem.encode(pa.table(dict.fromkeys(problem.columns, pa.array([value, None], kind))), None)
 
 
-def _replayed(
-    figures: Callable[[Floats], dict[str, float]], noisy: Floats, sigma: float
-) -> dict[str, tuple[float, float]]:
-    """Intervals of 95 % by drawing the noise again; its randomness is a function of what was released."""
-    draws = public_generator(noisy.tobytes()).normal(0, sigma, (_REPLAYS, noisy.size))
-    each = [figures(noisy + draw) for draw in draws]
-    intervals: dict[str, tuple[float, float]] = {}
-    for name, value in figures(noisy).items():
-        reach = 1.96 * float(np.std([e[name] for e in each]))
-        intervals[name] = value - reach, value + reach
-    return intervals
+def _quotient(
+    u: float, v: float, variance: tuple[float, float, float], deviations: float, within: tuple[float, float]
+) -> _Told:
+    """u / v of noisy sums, and each t at which u - t v is at most so many deviations of its noise.
+
+    variance: the coefficients of that of u - t v in t. within: where the exact quotient lies.
+
+    >>> value, (low, high) = _quotient(50.0, 100.0, (1.0, 0.0, 1.0), 2.0, (0.0, 1.0))
+    >>> value, round(low, 4), round(high, 4)
+    (0.5, 0.4778, 0.5226)
+    """
+    least, most = within
+    value = min(max(u / v, least), most) if v > 0 else least
+    c = [deviations**2 * coefficient for coefficient in variance]
+    a, half, rest = v * v - c[2], u * v + c[1] / 2, u * u - c[0]
+    if v <= 0 or a <= 0:
+        return value, within
+    root = math.sqrt(max(half * half - a * rest, 0.0))
+    return value, (min(max((half - root) / a, least), value), max(min((half + root) / a, most), value))
+
+
+def _accuracy(right: float, total: float, of_right: int, cells: int, sigma: float, deviations: float) -> _Told:
+    """The share of the rows in the counts of what is right: so many of the counts."""
+    variance = (of_right * sigma**2, -2 * of_right * sigma**2, cells * sigma**2)
+    return _quotient(right, total, variance, deviations, (0.0, 1.0))
+
+
+def _area(negative: Floats, positive: Floats, sigma: float, deviations: float) -> _Told:
+    """The share of the pairs of a row of either class in which the positive one has the higher score; ties are half."""
+    below = np.tri(_BINS, _BINS, -1) + np.eye(_BINS) / 2
+    many, few = float(negative.sum()), float(positive.sum())
+    sides = [(below @ negative, many), (positive @ below, few)]
+    known = [sum(float(m @ m) for m, _ in sides), sum(-2 * n * float(m.sum()) for m, n in sides)]
+    known.append(sum(_BINS * n * n for _, n in sides))
+    both = (float((below**2).sum()), -2 * float(below.sum()), float(_BINS**2))
+    variance = [sigma**2 * k - sigma**4 * b for k, b in zip(known, both, strict=True)]
+    # Three deviations of a class's rows: with fewer, their number may be noise.
+    if min(many, few) <= 3 * math.sqrt(_BINS) * sigma:
+        pairs = max(many, 1.0) * max(few, 1.0)
+        return min(max(float(positive @ below @ negative) / pairs, 0.0), 1.0), (0.0, 1.0)
+    ends = (variance[0], variance[1], variance[2])
+    return _quotient(float(positive @ below @ negative), many * few, ends, deviations, (0.0, 1.0))
 
 
 def _calibration(table: Floats, sigma: float, positive: int) -> tuple[tuple[float, float, float], ...]:

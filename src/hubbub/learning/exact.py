@@ -278,13 +278,13 @@ class Coded:
         return [int(count) for count in np.bincount(place, minlength=outputs**2)]
 
     def errors(self, scoring: Scoring, half: int) -> list[int]:
-        """The sums over rows of half, y, y^2 / half and e^2 / (4 half), each rounded down. y: the label less half.
+        """The sums over rows of 4 half^2, 4 half y, 4 y^2 and e^2. y: the label less half.
 
         e: the score, in steps of 2^-10 and within +-half, less y.
         """
         y = self.label - half
         e = np.clip(self.scored(scoring)[0] >> _STEP, -half, half) - y
-        return [half * len(y), int(y.sum()), int((y * y // half).sum()), int((e * e // (4 * half)).sum())]
+        return [4 * half**2 * len(y), 4 * half * int(y.sum()), 4 * int((y * y).sum()), int((e * e).sum())]
 
     def sums(self, weights: Integers, residual: Callable[[Integers, Integers], Integers]) -> list[list[int]]:
         """The sum over rows of residual x features, for each of the residuals that a row has: a list of `width`

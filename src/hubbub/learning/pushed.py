@@ -198,11 +198,10 @@ class Pushed:
             above = f"least(greatest({self._score(scoring, 0, dialect)}, -{end}), {end}) + {end}"
             e = f"{dialect.quotient(f'({above})', GRAIN)} - y"
             told = f"told AS (SELECT y - {half} AS y, {e} AS e FROM used OFFSET 0)"
-            squares = dialect.quotient("(y * y)", half), dialect.quotient("(e * e)", 4 * half)
-            return f"{stages},\n{told}\nSELECT COUNT(*), SUM(y), {', '.join(f'SUM({s})' for s in squares)} FROM told"
+            return f"{stages},\n{told}\nSELECT COUNT(*), SUM(y), SUM(y * y), SUM(e * e) FROM told"
 
         ((rows, *sums),) = self._asked(write)
-        return [half * int(rows), *(int(s or 0) for s in sums)]
+        return [unit * int(s or 0) for unit, s in zip((4 * half**2, 4 * half, 4, 1), (rows, *sums), strict=True)]
 
     def _counted(self, write: Callable[[str, Any], str], classes: int, size: int) -> list[int]:
         """How many rows there are of each class and place, from a text that says it of those that there are."""

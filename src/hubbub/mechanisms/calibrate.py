@@ -165,9 +165,9 @@ def _finite_number(value: Any) -> Any:
 
 
 def capped_counts(counts: Any, most: int) -> NDArray[np.int64] | None:
-    """Private counts as int64, those above `most` as `most`; None where they are no whole numbers of at least 0.
+    """Private counts as int64, those above `most` as `most`; None unless they are whole numbers of at least 0.
 
-    One unit moves a capped count no farther than the count itself, and the size of a count is no cause of an error.
+    One unit moves a capped count no farther than the count itself, and no size of a count makes an error.
     """
     exact = as_integers(counts)
     if exact.dtype == object and all(isinstance(n, int | np.integer) for n in exact.ravel()):
