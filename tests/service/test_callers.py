@@ -15,7 +15,9 @@ import uvicorn
 
 from hubbub.service import front
 from hubbub.service.http import callers
+from hubbub.service.http.app import application, counting_application
 from hubbub.service.http.callers import PatientLoop, patient_protocol
+from hubbub.service.http.metrics import Counts
 
 WHOLE = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 BEGUN = {
@@ -36,11 +38,13 @@ async def app(scope, receive, send):
         await send({"type": "http.response.body", "body": b"ok"})
 
 
-def served(visit, **patience):
-    """What a visit finds at a server with a protocol of so much patience."""
+def served(visit, *, application=app, **patience):
+    """What a visit finds at the server of an application, with a protocol of so much patience."""
 
     async def run():
-        config = uvicorn.Config(app, port=0, log_level="critical", lifespan="off", http=patient_protocol(**patience))
+        config = uvicorn.Config(
+            application, port=0, log_level="critical", lifespan="off", http=patient_protocol(**patience)
+        )
         server = uvicorn.Server(config)
         running = asyncio.create_task(server.serve())
         while not server.started:
@@ -211,3 +215,35 @@ def test_who_asks_for_another_is_believed_on_this_machine_alone(caller, seen, mo
 
     asyncio.run(run())
     assert heard == [seen]
+
+
+TWO_LENGTHS = {
+    "chunked": b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    "the other first": b"Transfer-Encoding: chunked\r\nContent-Length: 4\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+    "in capitals": b"CONTENT-LENGTH: 0\r\nTRANSFER-ENCODING: CHUNKED\r\n\r\n0\r\n\r\n",
+}
+
+
+@pytest.mark.parametrize("how", TWO_LENGTHS)
+@pytest.mark.parametrize("counts", [False, True])
+def test_nothing_is_read_behind_a_request_of_two_lengths(how, counts):
+    """Its line is closed (RFC 9112, 6.1): what follows may be another's request to a server before this one."""
+    asked = []
+
+    class Line:
+        def ask(self, act, given, proof=None):
+            asked.append(act)
+            return {"told": {}}
+
+    made = counting_application(Line(), Counts()) if counts else application(Line())
+
+    async def visit(opened):
+        reader, writer = await opened()
+        head = b"POST /api/v1/check HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer hub_x\r\n"
+        writer.write(head + TWO_LENGTHS[how] + b"GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n")
+        return await asyncio.wait_for(end_of(reader), 5)
+
+    said = served(visit, application=made)
+    assert said.startswith(b"HTTP/1.1 400 ")
+    assert said.count(b"HTTP/1.1") == 1
+    assert asked == []

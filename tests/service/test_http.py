@@ -107,6 +107,16 @@ def test_what_is_refused_before_the_clerk_hears_of_it(method, path, headers, bod
     assert sent["x-content-type-options"] == "nosniff"
 
 
+@pytest.mark.parametrize("path", ["/healthz/", "/api/v1/me/", "/api/v1/ask/", "//healthz", "//x.example/healthz/"])
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_no_address_leads_to_the_host_that_a_request_names(method, path):
+    line = Line({"told": ASKED})
+    headers = [*KEYED, ("Host", "x.example")]
+    status, sent, _ = called(application(line), method, path, body=b"{}", headers=headers)
+    assert status == 404
+    assert "location" not in sent
+
+
 def test_a_refusal_carries_what_a_client_raises_again():
     refused = {"kind": "query", "text": "words", "class": "ParameterError", "position": [7, 10], "remedies": [{"a": 1}]}
     status, _, content = called(application(Line({"refused": refused})), "GET", "/api/v1/budget", headers=MINE)

@@ -64,7 +64,7 @@ async def _serve(apps: list[tuple[Any, dict[str, Any]]]) -> None:
     """Serve each application at its place until SIGTERM; streams that are open then are ended."""
     import uvicorn
 
-    plain: dict[str, Any] = {"log_level": "warning", "access_log": False, "server_header": False}
+    plain: dict[str, Any] = {"log_level": "warning", "access_log": False, "server_header": False, "ws": "none"}
     plain["timeout_graceful_shutdown"] = _PATIENCE
     plain["backlog"] = _AT_ONCE
     # Whoever is on this machine may say for whom he asks (a server with TLS before this one); nobody else, whatever the

@@ -10,12 +10,14 @@ from typing import Any, Final
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from hubbub.service.http.accept import accepted
 from hubbub.service.http.api import Face, proof_of
+from hubbub.service.http.framing import OneLength
 from hubbub.service.http.line import ClerkLine
 from hubbub.service.http.metrics import Counts, amounts
 from hubbub.service.http.openapi import docs_page, document
@@ -30,6 +32,8 @@ _PLAIN: Final = {
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
     "Referrer-Policy": "no-referrer",
 }
+
+_OUTSIDE: Final = [Middleware(OneLength)]
 
 
 def application(
@@ -76,7 +80,9 @@ def application(
             return await refused(request, told)
         return told
 
-    return Starlette(routes=[*routes, *pages], exception_handlers={HTTPException: no_route})
+    made = Starlette(routes=[*routes, *pages], exception_handlers={HTTPException: no_route}, middleware=_OUTSIDE)
+    made.router.redirect_slashes = False  # it leads, with the form that was sent, to whatever host the request names
+    return made
 
 
 def counting_application(line: ClerkLine, counts: Counts) -> Starlette:
@@ -91,7 +97,7 @@ def counting_application(line: ClerkLine, counts: Counts) -> Starlette:
             spent = amounts(told["told"])
         return PlainTextResponse(counts.text(said.get("told", {})) + spent, headers=_PLAIN)
 
-    return Starlette(routes=[Route("/metrics", metrics, methods=["GET"])])
+    return Starlette(routes=[Route("/metrics", metrics, methods=["GET"])], middleware=_OUTSIDE)
 
 
 def _counted(
