@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from fractions import Fraction
 
-from hubbub.errors import ParameterError, QueryError
+from hubbub.errors import ParameterError, QueryError, what_was_given
 from hubbub.ledger.budget import EpsilonLike, parse_epsilon
 from hubbub.remedies import GiveOptions
 
@@ -76,7 +76,9 @@ def a_whole_number(value: object, what: str) -> int:
     except TypeError:
         number = None
     if number is None or not 1 <= number < 2**31:
-        raise ParameterError(f"{what}={value!r}: expected a whole number from 1 to 2147483647. Nothing was charged.")
+        raise ParameterError(
+            f"{what}={what_was_given(value)}: expected a whole number from 1 to 2147483647. Nothing was charged."
+        )
     return number
 
 
@@ -155,5 +157,5 @@ def a_choice(value: object, what: str) -> bool:
     Raises QueryError for anything else.
     """
     if not isinstance(value, bool):
-        raise QueryError(f"{what}={value!r}: expected True or False. Nothing was charged.")
+        raise QueryError(f"{what}={what_was_given(value)}: expected True or False. Nothing was charged.")
     return value

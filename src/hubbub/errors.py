@@ -6,7 +6,9 @@ taken from private rows. Exit codes are those of the command line.
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable, Sequence
+from numbers import Number
 from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
@@ -23,6 +25,7 @@ __all__ = [
     "PolicyError",
     "QueryError",
     "how_to_install",
+    "what_was_given",
 ]
 
 
@@ -103,6 +106,20 @@ class EngineError(HubbubError):
 
 class InternalError(HubbubError):
     """A defect of hubbub itself: report it."""
+
+
+def what_was_given(value: object) -> str:
+    """An argument as an error shows it: what people type as it is written, of all else its type. A frame or an array
+    that was passed by mistake may hold people's rows.
+
+    >>> what_was_given("age"), what_was_given(3), what_was_given(["Ada", "Bob"])
+    ("'age'", '3', 'a list')
+    """
+    plain = str | bytes | dt.date | dt.time | dt.timedelta | Number
+    if value is None or isinstance(value, plain) or getattr(value, "shape", None) == ():  # numpy's single values
+        return repr(value)
+    name = type(value).__name__
+    return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"
 
 
 def how_to_install(extra: str = "", *, needed: bool = True) -> str:

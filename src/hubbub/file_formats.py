@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from hubbub.errors import PolicyError
+from hubbub.errors import PolicyError, what_was_given
 from hubbub.keywords import named_calls
 
 __all__ = ["DIRECTIVES", "ENCODINGS", "FILES", "Csv", "FileKind", "csv_from", "files_of", "kind_of_file",
@@ -197,7 +197,7 @@ def csv_from(how: Csv | Mapping[str, Any] | None) -> Csv:
     if how is None:
         return Csv()
     if not isinstance(how, Mapping):
-        raise PolicyError(f"csv={how!r}: expected hb.Csv(...), or the same as a dict.")
+        raise PolicyError(f"csv={what_was_given(how)}: expected hb.Csv(...), or the same as a dict.")
     allowed = list(Csv.__dataclass_fields__)
     for name in how:
         if name not in allowed:

@@ -20,7 +20,7 @@ from decimal import Decimal, localcontext
 from fractions import Fraction
 from typing import Any, SupportsIndex, TypeAlias
 
-from hubbub.errors import ParameterError
+from hubbub.errors import ParameterError, what_was_given
 from hubbub.keywords import named_calls
 from hubbub.plots.page import html_table
 
@@ -243,7 +243,9 @@ def _training(given: Any, epsilon: Fraction, delta: EpsilonLike | None) -> tuple
     if given is None:
         return None
     if not isinstance(given, tuple | list) or len(given) != 2:
-        raise ParameterError(f"training={given!r:.60}: expected an epsilon and a delta, as in training=(1, 1e-7).")
+        raise ParameterError(
+            f"training={what_was_given(given)}: expected an epsilon and a delta, as in training=(1, 1e-7)."
+        )
     if delta is None:
         raise ParameterError("training is a part of epsilon and delta: give delta too, or leave both out.")
     own, share = parse_epsilon(given[0], "the epsilon of training"), parse_epsilon(given[1], "the delta of training")

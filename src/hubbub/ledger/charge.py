@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
-from hubbub.errors import QueryError
+from hubbub.errors import QueryError, what_was_given
 from hubbub.ledger.accounts import Total, pure_cost
 from hubbub.ledger.budget import parse_epsilon
 
@@ -94,7 +94,7 @@ def checked_purpose(purpose: str | None) -> str | None:
     if purpose is None:
         return None
     if not isinstance(purpose, str) or not purpose.strip():
-        raise QueryError(f"purpose={purpose!r:.60}: expected a text that says what for. Nothing was charged.")
+        raise QueryError(f"purpose={what_was_given(purpose)}: expected a text that says what for. Nothing was charged.")
     if len(checked_text(purpose, "purpose")) > _LONGEST:
         raise QueryError(
             f"the purpose has {len(purpose)} characters; {_LONGEST} are allowed: {purpose[:20]!r}... Say it in fewer. "

@@ -18,7 +18,7 @@ from typing import Any, Final, Literal, TypedDict, TypeVar, cast, get_args
 
 from hubbub.accounting.amounts import number
 from hubbub.arguments import a_choice, a_whole_number, an_amount
-from hubbub.errors import ParameterError
+from hubbub.errors import ParameterError, what_was_given
 from hubbub.keywords import named
 from hubbub.ledger.budget import EpsilonLike
 from hubbub.remedies import GiveOptions, LeaveOut
@@ -229,7 +229,7 @@ def _check_share(options: Options) -> None:
     if isinstance(floor, bool) or not isinstance(floor, int | float) or not 0 < floor <= _LARGEST:
         without = LeaveOut(("at_least",))
         raise ParameterError(
-            f"at_least={floor!r}: expected a number above 0: smaller groups need not be exact. Or ask "
+            f"at_least={what_was_given(floor)}: expected a number above 0: smaller groups need not be exact. Or ask "
             f"{without.in_python()}.",
             remedy=without,
         )
@@ -245,13 +245,14 @@ def _check_rest(options: Options) -> None:
     if options.weight is not None and (not isinstance(options.weight, str) or not options.weight):
         way = GiveOptions(("weight",))
         raise ParameterError(
-            f"weight={options.weight!r}: expected the name of a column, as {way.in_python()}.", remedy=way
+            f"weight={what_was_given(options.weight)}: expected the name of a column, as {way.in_python()}.", remedy=way
         )
     rows = options.assume_rows
     if isinstance(rows, bool) or not isinstance(rows, int) or not 1 <= rows <= _MOST_ROWS:
         way = GiveOptions(("assume_rows",), (1000,))
         raise ParameterError(
-            f"assume_rows={rows!r:.60}: expected a whole number from 1 to 10^18, as {way.in_python()}.", remedy=way
+            f"assume_rows={what_was_given(rows)}: expected a whole number from 1 to 10^18, as {way.in_python()}.",
+            remedy=way,
         )
 
 
@@ -261,7 +262,8 @@ def _check_limits(options: Options) -> None:
     if bounding is not None and not (isinstance(bounding, str) and bounding in get_args(Bounding)):
         groups, norm = GiveOptions(("bounding",), ("groups",)), GiveOptions(("bounding",), ("norm",))
         raise ParameterError(
-            f"bounding={bounding!r}: expected {groups.in_python()} or {norm.in_python()}.", remedy=(groups, norm)
+            f"bounding={what_was_given(bounding)}: expected {groups.in_python()} or {norm.in_python()}.",
+            remedy=(groups, norm),
         )
     for name in ("max_groups", "max_rows", "max_total"):
         value = getattr(options, name)
@@ -270,7 +272,8 @@ def _check_limits(options: Options) -> None:
         if value is not None and (isinstance(value, bool) or not isinstance(value, int) or not 1 <= value < 2**31):
             way = GiveOptions((name,))
             raise ParameterError(
-                f"{name}={value!r}: expected a whole number from 1 to 2147483647: {way.in_python()}.", remedy=way
+                f"{name}={what_was_given(value)}: expected a whole number from 1 to 2147483647: {way.in_python()}.",
+                remedy=way,
             )
 
 

@@ -18,7 +18,7 @@ from hubbub.accounting import Event
 from hubbub.accounting.zcdp import epsilon_of_rho, rho_of_epsilon
 from hubbub.engines.duckdb.relations import image
 from hubbub.engines.outer import OuterSide, most_equal
-from hubbub.errors import ParameterError, QueryError
+from hubbub.errors import ParameterError, QueryError, what_was_given
 from hubbub.ledger.accounts import TOGETHER
 from hubbub.ledger.budget import Budget, parse_epsilon
 from hubbub.remedies import GiveOptions, LeaveOut, UseDelta
@@ -290,7 +290,7 @@ def _weights(statement: Statement, given: Mapping[str, int] | None) -> dict[Aggr
             )
         if isinstance(weight, bool) or not isinstance(weight, int | Fraction) or not 0 < weight <= 10**6:
             raise ParameterError(
-                f"weights: {name!r} = {weight!r}; give a whole number from 1 to 1,000,000. Or ask "
+                f"weights: {name!r} = {what_was_given(weight)}; give a whole number from 1 to 1,000,000. Or ask "
                 f"{_NO_WEIGHTS.in_python()}.",
                 remedy=_NO_WEIGHTS,
             )
@@ -345,7 +345,7 @@ def amount_of(budget: Budget, plans: Sequence[Plan], options: Options) -> Amount
     if noise is not None and not (isinstance(noise, str) and noise in NOISES):
         ways = GiveOptions(("noise",), ("laplace",)), LeaveOut(("noise",))
         raise ParameterError(
-            f"noise={noise!r}: expected 'laplace' or 'gaussian', as {ways[0].in_python()}. Or ask "
+            f"noise={what_was_given(noise)}: expected 'laplace' or 'gaussian', as {ways[0].in_python()}. Or ask "
             f"{ways[1].in_python()}.",
             remedy=ways,
         )

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from hubbub.answer.release import Release
 from hubbub.arguments import a_choice, a_name, a_whole_number, an_amount, names
-from hubbub.errors import PolicyError, QueryError
+from hubbub.errors import PolicyError, QueryError, what_was_given
 from hubbub.keywords import named_calls
 from hubbub.ledger.budget import Budget, EpsilonLike, decimal_text
 from hubbub.ledger.charge import checked_analyst, checked_purpose
@@ -100,11 +100,11 @@ class Session:
         _bits: Bits | None = None,
     ) -> None:
         if not isinstance(budget, Budget):
-            raise PolicyError(f"budget={budget!r}: expected a budget, as in hb.Budget(epsilon=3).")
+            raise PolicyError(f"budget={what_was_given(budget)}: expected a budget, as in hb.Budget(epsilon=3).")
         if not isinstance(ledger, str | Path | None):
-            raise PolicyError(f"ledger={ledger!r:.60}: expected a file's name, a Postgres address, or None.")
+            raise PolicyError(f"ledger={what_was_given(ledger)}: expected a file's name, a Postgres address, or None.")
         if not isinstance(anchor, str | Path | None):
-            raise PolicyError(f"anchor={anchor!r:.60}: expected a file's name, or None.")
+            raise PolicyError(f"anchor={what_was_given(anchor)}: expected a file's name, or None.")
         self.budget = budget
         asks = user() if analyst is None else a_name(analyst, "analyst")
         checked_purpose(purpose)

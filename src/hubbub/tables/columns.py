@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any, Final, Literal, overload
 from zoneinfo import ZoneInfo
 
-from hubbub.errors import PolicyError
+from hubbub.errors import PolicyError, what_was_given
 from hubbub.keywords import named
 from hubbub.remedies import DeclareColumn
 from hubbub.tables.zone_names import a_zone, zone_meant
@@ -218,7 +218,9 @@ def _bound(value: object, which: str) -> Fraction | dt.date | dt.datetime:
     if isinstance(value, dt.date) and not isinstance(value, dt.datetime):
         return value
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal | Fraction):
-        raise PolicyError(f"between(): {which} bound is {value!r}; expected a number, a date or an ISO string.")
+        raise PolicyError(
+            f"between(): {which} bound is {what_was_given(value)}; expected a number, a date or an ISO string."
+        )
     if not _finite(value):
         raise PolicyError(
             f"between(): {which} bound is {_read(value)}; bounds are finite. Declare the range you would believe."
@@ -429,7 +431,7 @@ def text(*, trim: bool = False) -> Text:
 
 def _choice(whose: str, name: str, value: object) -> bool:
     if not isinstance(value, bool):
-        raise PolicyError(f"{whose}: {name}={value!r}: expected True or False.")
+        raise PolicyError(f"{whose}: {name}={what_was_given(value)}: expected True or False.")
     return value
 
 
@@ -515,7 +517,7 @@ def _category(value: object) -> Scalar:
     if value is None or isinstance(value, bool | int | float | str | dt.date):
         return value
     raise PolicyError(
-        f"one_of: {value!r} is a {type(value).__name__}; expected text, a number, a boolean, a date or None."
+        f"one_of: a value is {what_was_given(value)}; expected text, a number, a boolean, a date or None."
     )
 
 

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, get_args
 
-from hubbub.errors import PolicyError
+from hubbub.errors import PolicyError, what_was_given
 from hubbub.file_formats import Csv, csv_from
 from hubbub.keywords import named
 from hubbub.remedies import DeclareLimits, DeclareOption, DeclareRange, DeclareType, DeclareValues, DeclareWithout
@@ -205,7 +205,8 @@ def _limit(name: str, value: object) -> int | None:
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 2**31 - 1:
         way = DeclareLimits((name,)) if name.startswith("max_") else DeclareOption(name)
         raise PolicyError(
-            f"{name}={value!r}: expected a whole number from 1 to 2147483647, as in {way.in_python()}", remedy=way
+            f"{name}={what_was_given(value)}: expected a whole number from 1 to 2147483647, as in {way.in_python()}",
+            remedy=way,
         )
     return value
 
@@ -241,7 +242,7 @@ def _one_word(option: str, given: object, allowed: Sequence[str]) -> None:
         meant = meant_by(given, allowed) if isinstance(given, str) else None
         way = DeclareOption(option, meant)
         raise PolicyError(
-            f"{option}={given!r}: expected {' or '.join(map(repr, allowed))}."
+            f"{option}={what_was_given(given)}: expected {' or '.join(map(repr, allowed))}."
             f"{f' Write {way.in_python()}.' if meant else ''}",
             remedy=way if meant else (),
         )
@@ -298,9 +299,11 @@ def table(
     Raises PolicyError for anything declared wrongly.
     """
     if not isinstance(trusted_view, bool):
-        raise PolicyError(f"trusted_view={trusted_view!r}: expected True or False.")
+        raise PolicyError(f"trusted_view={what_was_given(trusted_view)}: expected True or False.")
     if not (isinstance(unit, str) and unit) and unit is not EACH_ROW:
-        raise PolicyError(f"unit={unit!r}: name the column that says who is protected, or use hb.EACH_ROW.")
+        raise PolicyError(
+            f"unit={what_was_given(unit)}: name the column that says who is protected, or use hb.EACH_ROW."
+        )
     _mapping("columns", columns)
     _one_word("neighbours", neighbours, get_args(Neighbours))
     _one_word("bounding", bounding, get_args(Bounding))
@@ -318,8 +321,9 @@ def table(
         if not isinstance(what, Between | OneOf | Edges | Text | UpTo):
             ways = (DeclareRange(name), DeclareValues(name)) if isinstance(name, str) else ()
             raise PolicyError(
-                f"column {name!r} is declared as {what!r:.80}; expected hb.between(low, high), hb.one_of(...), "
-                f"hb.edges(...) or hb.text(...){': ' if ways else ''}{' or '.join(way.in_python() for way in ways)}.",
+                f"column {name!r} is declared as {what_was_given(what)}; expected hb.between(low, high), "
+                f"hb.one_of(...), hb.edges(...) or hb.text(...){': ' if ways else ''}"
+                f"{' or '.join(way.in_python() for way in ways)}.",
                 remedy=ways,
             )
     _keep_units(declared, unit, through)
@@ -364,7 +368,7 @@ def _keep_units(declared: Mapping[str, Declaration], unit: str | EachRow, throug
 
 def _text(what: str, given: object) -> str:
     if not isinstance(given, str):
-        raise PolicyError(f"{what}={given!r}: expected text, such as 'patient_id'.")
+        raise PolicyError(f"{what}={what_was_given(given)}: expected text, such as 'patient_id'.")
     return given
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-from hubbub.errors import PolicyError
+from hubbub.errors import PolicyError, what_was_given
 from hubbub.spelling import meant_by
 
 __all__ = ["COMPARABLE", "NUMERIC", "TEMPORAL", "Kind", "kind_meant", "kind_named"]
@@ -78,4 +78,4 @@ def kind_named(word: str) -> Kind:
         return _DECLARABLE[word]
     except (KeyError, TypeError):
         allowed = ", ".join(sorted(_DECLARABLE))
-        raise PolicyError(f"unknown column type {word!r}. Allowed: {allowed}.") from None
+        raise PolicyError(f"unknown column type {what_was_given(word)}. Allowed: {allowed}.") from None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from zoneinfo import ZoneInfo, available_timezones
 
-from hubbub.errors import PolicyError
+from hubbub.errors import PolicyError, what_was_given
 from hubbub.spelling import meant_by
 
 __all__ = ["a_zone", "zone_meant"]
@@ -17,7 +17,7 @@ def a_zone(name: object) -> str:
             raise ValueError
         ZoneInfo(name)
     except (ValueError, OSError):  # ZoneInfoNotFoundError is a KeyError
-        raise PolicyError(f"tz={name!r}: expected a zone such as 'Europe/Rome' or 'America/New_York'.") from None
+        raise PolicyError(f"tz={what_was_given(name)}: expected a zone such as 'Europe/Rome'.") from None
     except KeyError:
         raise PolicyError(f"tz={name!r}: no such zone is known here. Write it as 'Europe/Rome'.") from None
     return name

@@ -16,7 +16,7 @@ from typing import Any, Final
 from sqlglot import exp
 
 from hubbub.arguments import is_number
-from hubbub.errors import ParameterError, QueryError
+from hubbub.errors import ParameterError, QueryError, what_was_given
 
 __all__ = ["COMPOUND", "KINDS", "PARTS", "Term", "call", "column", "constant", "operand", "quoted"]
 
@@ -51,7 +51,7 @@ COMPOUND: Final = (exp.Binary, exp.Unary, exp.Between, exp.In, exp.Case)
 def quoted(name: str) -> exp.Identifier:
     """A name, quoted whatever it holds. Raises QueryError for what is not a name."""
     if not isinstance(name, str) or not name or "\x00" in name:
-        raise QueryError(f"{name!r} is not a name; expected text, as in hb.col('age').")
+        raise QueryError(f"{what_was_given(name)} is not a name; expected text, as in hb.col('age').")
     return exp.to_identifier(name, quoted=True)
 
 
@@ -82,8 +82,8 @@ def constant(value: object) -> exp.Expr:
         case dt.date() if not isinstance(value, dt.datetime):
             return exp.cast(exp.Literal.string(value.isoformat()), "date")
     raise ParameterError(
-        f"{value!r} cannot stand in a question. Allowed: None, true and false, finite numbers, text without NUL, "
-        "dates, and times without a zone."
+        f"{what_was_given(value)} cannot stand in a question. Allowed: None, true and false, finite numbers, text "
+        "without NUL, dates, and times without a zone."
     )
 
 

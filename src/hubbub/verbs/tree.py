@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from hubbub.errors import QueryError
+from hubbub.errors import QueryError, what_was_given
 from hubbub.verbs.terms import COMPOUND, Term, operand, quoted
 
 __all__ = ["Tail", "has_window", "in_place", "named_terms", "ordered", "printed", "source"]
@@ -100,7 +100,7 @@ class Tail:
     def limited(self, rows: int | None, offset: int) -> Tail:
         for name, value in (("limit", rows), ("offset", offset)):
             if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
-                raise QueryError(f"{name}={value!r}: expected a whole number from 0.")
+                raise QueryError(f"{name}={what_was_given(value)}: expected a whole number from 0.")
         return replace(self, rows=rows, offset=offset)
 
     def on(self, query: Any) -> Any:
