@@ -54,3 +54,9 @@ def test_a_file_that_was_written_between_two_questions_is_another_question(tmp_p
     assert told[1::2] == [True, False]
     assert told[0] != told[2]
     assert [told[0], told[2]] == [one.fingerprint("pub"), other.fingerprint("pub")]
+
+
+def test_equal_public_relations_have_one_hash_whoever_looks_their_values_up() -> None:
+    one, other = relation("SELECT 1 AS k"), relation("SELECT 1 AS k")
+    assert one.values is not other.values
+    assert (one == other, hash(one) == hash(other), one == relation("SELECT 2 AS k")) == (True, True, False)

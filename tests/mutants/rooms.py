@@ -102,7 +102,7 @@ ROOMS: Final[dict[str, tuple[str, ...]]] = {
         "tests/accounting/test_events.py",
         *_LEDGER,
     ),
-    "hubbub.tables.relations": (*_WAY, *_TABLES, *_NEIGHBOURS),
+    "hubbub.tables.relations": (*_WAY, *_TABLES, *_NEIGHBOURS, "tests/engines/test_pinned.py"),
     "hubbub.tables.repeats": ("tests/sql/test_repeats.py", *_WAY, *_NEIGHBOURS),
     "hubbub.tables.groups": ("tests/golden/test_keys.py", *_TABLES, *_NEIGHBOURS, "tests/sql"),
     "hubbub.tables.aggregates.count": (*_TABLES, *_NEIGHBOURS, "tests/sql"),
@@ -191,6 +191,7 @@ ROOMS: Final[dict[str, tuple[str, ...]]] = {
         "tests/tables/test_conditions.py",
         "tests/ledger",
         "tests/cli/test_questions.py",
+        "tests/test_door.py",
     ),
 }
 """Pricing, bounding, the writing of SQL, and charging. `sql.emit.place` has nothing that can be changed."""
