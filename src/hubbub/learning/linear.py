@@ -41,7 +41,6 @@ from hubbub.learning.features import ONE, Design, Integers, Numbers, Scoring, ra
 from hubbub.learning.model import LEVELS, Estimator, Fit, Problem, Range
 from hubbub.learning.spread import USUAL, Spread, bought_spread, share_of_spread
 from hubbub.noise import Bits
-from hubbub.noise.public import public_generator
 
 __all__ = [
     "LinearRegression",
@@ -55,7 +54,6 @@ __all__ = [
 _METHODS = ("auto", "descent", "moments", "mean")
 _TOO_FEW = 20
 _MANY = 10_000
-_REPLAYS = 200
 
 
 def clamped_residual(scores: Integers, label: Integers, *, clamp: int = SCALE // 4) -> Integers:
@@ -238,13 +236,47 @@ def _square(upper: Floats, width: int) -> Floats:
 
 def solved(moment: Floats, sigma: float) -> Floats:
     """Weights by least squares of a noisy moment matrix, whose last row is the target's, in units of half its range."""
+    gram, cross = _positive(moment)
+    return np.array(np.linalg.solve(gram + np.diag(_penalty(gram, sigma)), cross) / 2)
+
+
+def _positive(moment: Floats) -> tuple[Floats, Floats]:
+    """The nearest positive semidefinite matrix: that of the features, and their sums with the target."""
     values, vectors = np.linalg.eigh(moment)
     whole = (vectors * np.maximum(values, 0)) @ vectors.T
-    gram, cross = whole[:-1, :-1], whole[:-1, -1]
-    ridge = max(sigma * math.sqrt(len(gram)), 1e-9 * max(float(gram[0, 0]), 1.0))
-    penalty = np.full(len(gram), ridge)
-    penalty[0] = 1e-3 * ridge  # the mean is not shrunk
-    return np.array(np.linalg.solve(gram + np.diag(penalty), cross) / 2)
+    return whole[:-1, :-1], whole[:-1, -1]
+
+
+def _penalty(gram: Floats, sigma: float) -> Floats:
+    """The ridge on each weight."""
+    penalty = np.full(len(gram), max(sigma * math.sqrt(len(gram)), 1e-9 * max(float(gram[0, 0]), 1.0)))
+    penalty[0] *= 1e-3  # the mean is not shrunk
+    return penalty
+
+
+def noise_alone(moment: Floats, sigma: float, deviations: float) -> tuple[Floats, Floats]:
+    """Ends of intervals of the weights that a matrix of moments, with noise of deviation sigma, does not tell apart.
+
+    Let A be the noisy matrix of the features, a their noisy sums with the target, R a ridge, and b the weights of the
+    exact ones with that ridge. Then A + R, times weights of the noisy ones less b, is e - E b exactly, with E and e the
+    noise on A and a. Each entry of the triangle has its own, so e - E b has the covariance sigma^2 ((1 + |b|^2) I +
+    b b^T - diag(b_i^2)). Where the least eigenvalue of A exceeds twice the length of E, R = 0 is looked at as well.
+    """
+    gram, cross = _positive(moment)
+    ridged = _told(gram, cross, _penalty(gram, sigma), sigma, deviations)
+    if np.linalg.eigvalsh(moment[:-1, :-1])[0] <= 2 * sigma * math.sqrt(len(gram)):
+        return ridged
+    plain = _told(moment[:-1, :-1], moment[:-1, -1], np.zeros(len(gram)), sigma, deviations)
+    return np.minimum(ridged[0], plain[0]), np.maximum(ridged[1], plain[1])
+
+
+def _told(gram: Floats, cross: Floats, penalty: Floats, sigma: float, deviations: float) -> tuple[Floats, Floats]:
+    """The ends for one ridge, in units of half the target's range."""
+    inverse = np.linalg.inv(gram + np.diag(penalty))
+    b = inverse @ cross
+    covariance = (1 + b @ b) * np.eye(len(b)) + np.outer(b, b) - np.diag(b * b)
+    reach = deviations * sigma * np.sqrt(np.einsum("ij,jk,ik->i", inverse, covariance, inverse))
+    return (b - reach) / 2, (b + reach) / 2
 
 
 class LinearRegression(Estimator):
@@ -325,29 +357,28 @@ class LinearRegression(Estimator):
         self.intercept_ = float(self._weights[0, 0] / WEIGHT_ONE * (high - low) + (low + high) / 2)
 
     def intervals(self, level: float = 0.95) -> dict[str, tuple[float, float]]:
-        """For each feature, and the intercept, an interval of its weight: of the noise alone, by drawing it again.
+        """For each feature, and the intercept, an interval of its weight: of the noise alone.
 
-        In the target's unit. It says how far the weights are from those of the same method without noise, not how far
-        these rows are from others. level: its probability, about.
+        In the target's unit. It holds the weight that the same method has without noise, with the same ridge; where the
+        moments stand clear of their noise, also that without a ridge. It does not say how far these rows are from
+        others. level: its probability, about.
 
-        Raises ParameterError for a model that was not fitted by method="moments", whose noise can be drawn again.
+        Raises ParameterError for a model that was not fitted by method="moments", whose noise is known.
         """
         from scipy.special import ndtri
 
         moments, sigma = self._fitted()._moments
         if moments is None:
             raise ParameterError(
-                'only method="moments" has intervals: its noise can be drawn again on what was released.'
+                'only method="moments" has intervals: it keeps the sums that it bought, whose noise is known.'
             )
         if not 0 < level < 1:
             raise ParameterError(f"level={level!r}: expected a number between 0 and 1.")
-        width = self.design_.width + 1
-        upper = np.array(moments, np.float64) / ONE**2
-        draws = public_generator(upper.tobytes()).normal(0, sigma, (_REPLAYS, upper.size))
-        each = np.array([solved(_square(upper + draw, width), sigma) for draw in draws])
-        reach = each.std(axis=0) * float(ndtri((1 + level) / 2)) * (self._limits[1] - self._limits[0])
-        middle = [self.intercept_, *self.coef_.tolist()]
-        return {n: (m - r, m + r) for n, m, r in zip(self.design_.names, middle, reach.tolist(), strict=True)}
+        moment = _square(np.array(moments, np.float64) / ONE**2, self.design_.width + 1)
+        ends = [end * (self._limits[1] - self._limits[0]) for end in noise_alone(moment, sigma, ndtri((1 + level) / 2))]
+        for end in ends:
+            end[0] += sum(self._limits) / 2
+        return {n: (a, b) for n, a, b in zip(self.design_.names, *(end.tolist() for end in ends), strict=True)}
 
     def predict(self, X: Any) -> Floats:
         """The prediction for each row, within the declared range."""
