@@ -14,7 +14,7 @@ import pytest
 from hubbub import local
 from hubbub.errors import ParameterError
 from hubbub.local.draws import at_most_exp
-from hubbub.local.randomizer import _MOVED, LocalOracle
+from hubbub.local.randomizer import LocalOracle
 from local.reports import all_reports, small_oracles
 from seeded import SeededBits
 
@@ -87,7 +87,8 @@ def test_no_report_of_a_heavy_hitter_is_more_than_e_to_the_epsilon_likelier_for_
 
 @pytest.mark.parametrize("oracle", ORACLES, ids=IDS)
 def test_names_that_oracles_had_before_lead_to_the_client_and_warn(oracle: Any) -> None:
-    had = [(old, new) for old, new in _MOVED.items() if hasattr(oracle.randomizer, new) and old not in dir(oracle)]
+    moved = [(old, path.removeprefix("randomizer.")) for old, path in oracle._moved.items()]
+    had = [(old, new) for old, new in moved if hasattr(oracle.randomizer, new) and old not in dir(oracle)]
     assert {"chance", "log_prob", "parameters", "report_type"} <= {old for old, _ in had}
     for old, new in had:
         with pytest.warns(DeprecationWarning, match=rf"\.{old} is now {type(oracle).__name__}\.randomizer\.{new};"):

@@ -17,11 +17,10 @@ elements for each of n reports.
 
 from __future__ import annotations
 
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +29,7 @@ from hubbub.collect.field import FIELD64, FIELD128, Elements, Field
 from hubbub.collect.gadgets import Gadget, Products, Range
 from hubbub.collect.polynomials import next_power_of_two
 from hubbub.errors import ParameterError, QueryError
+from hubbub.moved import Moved
 
 __all__ = ["MAX_ELEMENTS", "Circuit", "Count", "Histogram", "MultihotCountVec", "Sum", "SumVec", "circuit", "whole"]
 
@@ -88,8 +88,10 @@ class Lengths:
     joint: int
 
 
-class Circuit(ABC):
+class Circuit(Moved, ABC):
     """The base of the five. `algorithm`: its number in the registry, section 10. `words`: what a measurement is."""
+
+    _moved: ClassVar = {"arity": "gadget.arity", "calls": "gadget.calls"}
 
     algorithm: ClassVar[int]
     name: ClassVar[str]
@@ -158,16 +160,6 @@ class Circuit(ABC):
         gadget = 2 * (wire - 1) + 1
         query = 1 + (self.checks if self.checks > 1 else 0)
         return Lengths(wire, gadget, arity + gadget, 2 + arity, query, self._joint)
-
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any:
-            """Names that circuits had before the gadget was a value still lead there, with a warning."""
-            if name not in ("arity", "calls"):
-                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-            text = f"{type(self).__name__}.{name} is now {type(self).__name__}.gadget.{name}; the old name will go"
-            warnings.warn(text, DeprecationWarning, stacklevel=2)
-            return getattr(self.gadget, name)
 
     def _refuse(self) -> QueryError:
         return QueryError(f"some value is not {self.words}; give only such values to {self.name}.")

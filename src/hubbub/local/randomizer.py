@@ -11,17 +11,17 @@ Privacy is that of one report, replace neighbours: chance(r, v) <= e^epsilon cha
 from __future__ import annotations
 
 import math
-import warnings
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
 from hubbub.accounting.events import Event, PureDP
 from hubbub.errors import ParameterError
 from hubbub.local.draws import Array, Integers
+from hubbub.moved import Moved
 from hubbub.noise import Bits
 
 __all__ = ["CategoryRandomizer", "LocalOracle", "Randomizer"]
@@ -110,19 +110,21 @@ class CategoryRandomizer(Randomizer):
         """How many valid reports support each category, shape (k,)."""
 
 
-_MOVED: Final = {
-    name: name
-    for name in (
-        *("alphabet", "bloom_bits", "buckets", "chance", "clamp", "cohorts", "ends", "filters", "flip", "hashes"),
-        *("length", "lie", "lines", "log_prob", "miss", "one_bit", "one_if_clear", "one_if_set", "p", "padded"),
-        *("parameters", "piecewise", "piecewise_share", "public_name", "q", "report_count", "report_type", "rows"),
-        *("second_moment", "width", "window"),
-    )
-} | {"privatize_places": "release", "report_loss": "loss"}
+_MOVED: Final = (
+    *("alphabet", "bloom_bits", "buckets", "chance", "clamp", "cohorts", "ends", "filters", "flip", "hashes"),
+    *("length", "lie", "lines", "log_prob", "miss", "one_bit", "one_if_clear", "one_if_set", "p", "padded"),
+    *("parameters", "piecewise", "piecewise_share", "public_name", "q", "report_count", "report_type", "rows"),
+    *("second_moment", "width", "window"),
+)
 
 
-class LocalOracle:
+class LocalOracle(Moved):
     """What the oracles of this room share: the client, `randomizer`, and what one report of it costs and weighs."""
+
+    _moved = {name: f"randomizer.{name}" for name in _MOVED} | {
+        "privatize_places": "randomizer.release",
+        "report_loss": "randomizer.loss",
+    }
 
     randomizer: Randomizer
 
@@ -140,17 +142,3 @@ class LocalOracle:
     def report_bytes(self) -> int:
         """The size of one report on the wire."""
         return self.randomizer.report_type.itemsize
-
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any:
-            """Names that oracles had before there was a randomizer still lead there, with a warning."""
-            place, held = _MOVED.get(name), self.__dict__.get("randomizer")
-            if place is None or not hasattr(held, place):
-                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-            warnings.warn(
-                f"{type(self).__name__}.{name} is now {type(self).__name__}.randomizer.{place}; the old name will go",
-                DeprecationWarning,
-                stacklevel=2,
-            )
-            return getattr(held, place)
