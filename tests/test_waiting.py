@@ -169,3 +169,18 @@ def test_what_a_signal_raises_comes_out_once_the_work_has_ended() -> None:
         stoppable(work, stop)
     assert ended.is_set()
     assert len(calls) >= 3
+
+
+def test_who_is_interrupted_before_the_work_has_begun_waits_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C there took five seconds: what never began was stopped again and again. It begins no more, either."""
+    begun, starts = list[str](), list[threading.Thread]()
+
+    def start(thread: threading.Thread) -> None:
+        starts.append(thread)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    with pytest.raises(KeyboardInterrupt):
+        stoppable(lambda: begun.append("work"), lambda _: begun.append("stop"))
+    starts[0].run()
+    assert begun == []

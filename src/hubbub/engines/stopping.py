@@ -40,8 +40,11 @@ def stoppable(work: Callable[[], _Answer], stop: Callable[[object], None]) -> _A
     answers: list[_Answer] = []
     errors: list[BaseException] = []
     ended, me = threading.Event(), object()
+    first = threading.Lock()  # of the thread that works, or of who is interrupted before that has begun
 
     def run() -> None:
+        if not first.acquire(blocking=False):
+            return
         _ASKER.set(me)
         try:
             answers.append(work())
@@ -56,7 +59,8 @@ def stoppable(work: Callable[[], _Answer], stop: Callable[[object], None]) -> _A
             while not ended.wait(0.2):  # not for ever: on Windows nothing would interrupt that
                 pass
     except BaseException:
-        _end(lambda: stop(me), ended)
+        if not first.acquire(blocking=False):
+            _end(lambda: stop(me), ended)
         raise
     if errors:
         raise errors.pop()
