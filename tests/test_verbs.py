@@ -350,3 +350,17 @@ def test_importing_the_room_is_light() -> None:
     program = "import sys, hubbub.verbs; print([m for m in ('sqlglot', 'numpy', 'duckdb') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_names_that_an_answer_had_before_its_selection_was_a_value_lead_there_and_warn() -> None:
+    rows = rows_of(None, "visits", columns=["ward", "age"])
+    asked = rows.group_by("ward").agg(n=hb.count()).filter(hb.col("n") > 3).select("n").limit(2)
+    chosen = asked.selection
+    for name, value in (("rows", asked.groups.rows), ("having", chosen.having), ("tail", chosen.tail)):
+        with pytest.warns(DeprecationWarning, match=rf"Answer\.{name} is now Answer\.\w+\.{name};"):
+            assert getattr(asked, name) is value
+    with pytest.warns(DeprecationWarning, match=r"Answer\.names is now Answer\.selection\.names;"):
+        assert asked.names() == ("n",)  # type: ignore[attr-defined]
+    assert {"rows", "columns", "having", "names", "shown", "tail"} & set(dir(asked)) == set()
+    with pytest.raises(AttributeError, match="'Answer' object has no attribute 'head'"):
+        asked.head()  # type: ignore[attr-defined]

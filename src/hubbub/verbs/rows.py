@@ -19,8 +19,10 @@ from typing import TYPE_CHECKING, Any, Final
 from sqlglot import exp
 
 from hubbub.errors import QueryError
+from hubbub.moved import Moved
 from hubbub.verbs import functions as f, shortcuts as everyday
 from hubbub.verbs.pandas_words import Picked, RowsOfPeople, picked
+from hubbub.verbs.selection import NO_TAIL, Selection
 from hubbub.verbs.terms import Term, operand, quoted
 from hubbub.verbs.tree import Tail, has_window, in_place, named_terms, ordered, printed, source
 
@@ -30,7 +32,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Answer", "Groups", "Rows", "rows_of"]
 
-_NO_TAIL: Final = Tail()
 _JOINS: Final = {"inner": "", "left": "LEFT", "semi": "SEMI", "anti": "ANTI", "cross": "CROSS"}
 
 
@@ -105,7 +106,7 @@ class Rows(_Question, RowsOfPeople):
     conditions: tuple[exp.Expr, ...] = ()
     derived: Mapping[str, exp.Expr] = field(default_factory=dict)
     selected: tuple[str, ...] | None = None
-    tail: Tail = _NO_TAIL
+    tail: Tail = NO_TAIL
     facts: Facts = Facts()
 
     def tree(self) -> exp.Query:
@@ -344,7 +345,7 @@ class Groups:
         if taken:
             raise QueryError(f"agg: {sorted(taken)[0]!r} is a key. Rename the aggregate: .alias('name').")
         nodes = {n: self._with_unit(in_place(node, self.rows.derived)) for n, node in terms}
-        return Answer(self.rows, self, {**{n: node.copy() for n, node in self.keys}, **nodes})
+        return Answer(self, Selection({**{n: node.copy() for n, node in self.keys}, **nodes}))
 
     def terms(self) -> list[exp.Expr]:
         """The terms of GROUP BY."""
@@ -377,68 +378,68 @@ class Groups:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Answer(_Question):
-    """An answer: keys and aggregates, chosen among and computed with."""
+class Answer(_Question, Moved):
+    """An answer: keys and aggregates of groups, chosen among and computed with."""
 
-    rows: Rows
+    _moved = {"rows": "groups.rows"} | {n: f"selection.{n}" for n in ("columns", "having", "names", "shown", "tail")}
+
     groups: Groups
-    columns: Mapping[str, exp.Expr]
-    having: tuple[exp.Expr, ...] = ()
-    shown: tuple[str, ...] | None = None
-    tail: Tail = _NO_TAIL
+    selection: Selection
 
     @property
     def session(self) -> Any:
-        return self.rows.session
+        return self.groups.rows.session
 
     def tree(self) -> exp.Query:
         """The SELECT, as sqlglot's tree."""
-        tree = self.rows._body(exp.select(*(_as(self.columns[n], n) for n in self.names())))
+        chosen = self.selection
+        tree = self.groups.rows._body(exp.select(*(_as(chosen.columns[n], n) for n in chosen.names())))
         keys = self.groups.terms()
         if keys:
             tree.set("group", exp.Group(expressions=keys))
-        if self.having:
-            tree.set("having", exp.Having(this=_all(self.having)))
-        return self.tail.on(tree)  # type: ignore[no-any-return]
-
-    def names(self) -> tuple[str, ...]:
-        """The names of its columns."""
-        return self.shown if self.shown is not None else tuple(self.columns)
+        if chosen.having:
+            tree.set("having", exp.Having(this=_all(chosen.having)))
+        return chosen.tail.on(tree)  # type: ignore[no-any-return]
 
     def filter(self, *conditions: Term) -> Any:
         """The rows of the answer where every condition holds: HAVING."""
         nodes = [self._meant(_condition(c)) for c in conditions]
-        if self.tail or has_window(nodes):
+        if self.selection.tail or has_window(nodes):
             return self._as_rows().filter(*conditions)
-        return replace(self, having=(*self.having, *nodes))
+        return self._with(having=(*self.selection.having, *nodes))
 
     def with_columns(self, *terms: object, **named: object) -> Any:
         """The answer with further columns, computed from it."""
-        if self.tail:
+        if self.selection.tail:
             return self._as_rows().with_columns(*terms, **named)
         new = {n: self._meant(node) for n, node in named_terms(terms, named, "with_columns")}
-        shown = None if self.shown is None else tuple(dict.fromkeys([*self.shown, *new]))
-        return replace(self, columns={**self.columns, **new}, shown=shown)
+        shown = self.selection.shown
+        shown = None if shown is None else tuple(dict.fromkeys([*shown, *new]))
+        return self._with(columns={**self.selection.columns, **new}, shown=shown)
 
     def select(self, *terms: object, **named: object) -> Any:
         """These columns of the answer only."""
-        if self.tail:
+        if self.selection.tail:
             return self._as_rows().select(*terms, **named)
         chosen = named_terms(terms, named, "select")
         new = {n: self._meant(node) for n, node in chosen}
-        return replace(self, columns={**self.columns, **new}, shown=tuple(new))
+        return self._with(columns={**self.selection.columns, **new}, shown=tuple(new))
 
     def order_by(self, *terms: object, descending: object = False, nulls_first: object = False) -> Any:
         """In an order; the flags are one for all terms, or one for each."""
-        if self.tail:
+        if self.selection.tail:
             return self._as_rows().order_by(*terms, descending=descending, nulls_first=nulls_first)
-        hidden = {n: node for n, node in self.columns.items() if n not in self.names()}
+        names = self.selection.names()
+        hidden = {n: node for n, node in self.selection.columns.items() if n not in names}
         order = [in_place(o, hidden) for o in ordered(terms, descending, nulls_first)]
-        return replace(self, tail=Tail(tuple(order)))  # type: ignore[arg-type]
+        return self._with(tail=Tail(tuple(order)))  # type: ignore[arg-type]
 
     def limit(self, rows: int | None, *, offset: int = 0) -> Answer:
         """The first so many rows, after leaving out `offset`."""
-        return replace(self, tail=self.tail.limited(rows, offset))
+        return self._with(tail=self.selection.tail.limited(rows, offset))
+
+    def _with(self, **changes: Any) -> Answer:
+        return replace(self, selection=replace(self.selection, **changes))
 
     def alias(self, name: str) -> Rows:
         """The answer as rows under a name, which `hb.col(..., table=name)` uses."""
@@ -467,18 +468,18 @@ class Answer(_Question):
     groupby = group_by
 
     def _meant(self, node: exp.Expr) -> exp.Expr:
-        return self.groups._with_unit(in_place(node, self.columns))
+        return self.groups._with_unit(in_place(node, self.selection.columns))
 
     def _as_rows(self, alias: str | None = None) -> Rows:
         # A key that is the unit's column keeps being it: these are then rows of units again.
-        facts = self.rows.facts
+        facts = self.groups.rows.facts
         kept = facts.unit is not None and any(
             n == facts.unit and isinstance(node, exp.Column) and node.name == n for n, node in self.groups.keys
         )
         return Rows(
             self.session,
             source(self.tree(), alias or "answer"),
-            facts=Facts(self.names(), facts.unit if kept else None),
+            facts=Facts(self.selection.names(), facts.unit if kept else None),
         )
 
 
