@@ -174,7 +174,7 @@ ROOMS: Final[dict[str, tuple[str, ...]]] = {
         "tests/service/test_timetable.py",
     ),
     "hubbub.session.looks": ("tests/test_looks.py", *_SESSION),
-    "hubbub.session.finding": (_PRICED, "tests/test_found_bounds.py", *_SESSION),
+    "hubbub.session.finding": (_PRICED, "tests/test_found_bounds.py", "tests/service/test_brought.py", *_SESSION),
     "hubbub.session.remembered": (
         "tests/test_remembered.py",
         "tests/test_linear.py",

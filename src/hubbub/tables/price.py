@@ -231,7 +231,7 @@ def _costs(
 ) -> list[Fraction]:
     costs = [Fraction(0)] * len(strategy.parts)
     for aggregate, places in scenes.items():
-        weight = Fraction(weights.get(aggregate, 1)) / (norms.get(aggregate, Fraction(1)) or 1) / len(places or (1,))
+        weight = Fraction(weights.get(aggregate, 1)) / (norms.get(aggregate, Fraction(1)) or 1) / max(1, len(places))
         squares: dict[int, Fraction] = {}
         for scene in places:
             moved: dict[tuple[int, int], Fraction] = {}
