@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import math
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import hubbub as hb
@@ -286,3 +289,20 @@ def test_intervals_of_weights_hold_those_without_noise() -> None:
     assert held >= 13
     with pytest.raises(ParameterError, match="only method"):
         fitted(rows, LinearRegression(["x"], "pay", method="descent")).intervals()
+
+
+@pytest.mark.parametrize("spread", [0.01, 0.02, 0.05, 0.2])
+def test_without_noise_gaussian_classes_have_the_means_and_spreads_of_their_rows(spread: float) -> None:
+    """Squares were once rounded down row by row: a spread of .02 of the range was .005."""
+    rng = np.random.default_rng(4)
+    ill = rng.random(4000) < 0.4
+    pay = np.clip(np.where(ill, 0.3, 0.36) + rng.normal(0, spread, 4000), 0, 1)
+    columns: dict[str, Any] = {"pay": hb.between(0, 1), "ill": hb.one_of("no", "yes")}
+    rows = pa.table({"pay": pay, "ill": np.where(ill, "yes", "no")})
+    found = GaussianNB(["pay"], "ill").fit(rows, columns=columns, epsilon=10**6)
+    for place, of_class in enumerate((pay[~ill], pay[ill])):
+        assert found.theta_[place, 0] == pytest.approx(of_class.mean(), abs=3e-4)
+        assert math.sqrt(found.var_[place, 0]) == pytest.approx(of_class.std(), rel=0.01, abs=3e-4)
+    kept = json.loads(found.to_json())
+    before = kept | {"fit": {"sums": [v // 256 for v in kept["fit"]["sums"]], "deviation": 1e-9}}
+    assert load(json.dumps(before)).theta_ == pytest.approx(found.theta_, abs=1e-4)

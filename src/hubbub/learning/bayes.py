@@ -4,9 +4,9 @@
 counts in all, so it moves the vector of all counts by k + 1 in l1 and by sqrt(k + 1) in l2. A unit with R rows moves it
 by R times that; under replace by twice as much in l1, and by sqrt 2 as much in l2, for counts only grow.
 
-**GaussianNB.** A row adds to its class's sums (1, x_j, x_j^2), in whole numbers of at most 2^8 on the grid where x_j
-lies in [-1, 1]: 1 + 2 d of them, so 2^8 (1 + 2 d) in l1 and 2^8 sqrt(1 + 2 d) in l2. The square comes from a public
-table.
+**GaussianNB.** A row adds to its class's sums 2^16 (1, x_j, x_j^2), where x_j lies in [-1, 1] in steps of 2^-8: whole
+numbers of at most 2^16, 1 + 2 d of them, so 2^16 (1 + 2 d) in l1 and 2^16 sqrt(1 + 2 d) in l2. The square comes from a
+public table. No square is rounded, for that would take from every variance.
 
 Noise: `hubbub.mechanisms.calibration`. Probabilities and moments are post-processing.
 """
@@ -33,6 +33,8 @@ __all__ = ["CategoricalNB", "GaussianNB"]
 
 _LEAST_VARIANCE = 1e-4
 _FINE = 1 << 24
+_UNIT = ONE**2
+"""What a row adds to the number of rows of its class, beside its moments."""
 
 
 class _NaiveBayes(Estimator):
@@ -193,14 +195,14 @@ class GaussianNB(_NaiveBayes):
         sums = 1 + 2 * len(problem.design.columns)
         noise = calibrated(
             spend=problem.spend.of_amount(problem.parts[1]),
-            l1=ONE * sums * problem.reach,
-            l2_squared=problem.moved(ONE**2 * sums),
+            l1=_UNIT * sums * problem.reach,
+            l2_squared=problem.moved(_UNIT**2 * sums),
             rounded=whole_variance,
         )
         return within_bits(noise)
 
     def _predicted(self, problem: Problem, rows: int) -> tuple[int, float]:
-        return 1, deviation(self.noise(problem)) / (problem.heaviest * ONE)
+        return 1, deviation(self.noise(problem)) / (problem.heaviest * _UNIT)
 
     def _in_place(self, problem: Problem) -> str | None:
         return None
@@ -212,18 +214,19 @@ class GaussianNB(_NaiveBayes):
         tables = [_moments(c) for c in problem.design.columns.values() if isinstance(c, Numbers)]
         exact: list[int] = []
         for sums in rows.by_class(len(problem.target.values)):
-            exact.append(ONE * sums.total)
+            exact.append(_UNIT * sums.total)
             for of_code, table in zip(sums.of_code, tables, strict=True):
                 exact += [int(v) for v in table.T @ of_code]
-        return {"sums": list(noise.release(exact, bits=bits)), "deviation": deviation(noise)}
+        return {"sums": list(noise.release(exact, bits=bits)), "deviation": deviation(noise), "unit": _UNIT}
 
     def _load(self, kept: Mapping[str, Any]) -> None:
-        sums = np.array(kept["fit"]["sums"], np.float64).reshape(len(self.classes_), -1)
-        least = max(float(kept["fit"]["deviation"]), ONE)
-        counts = np.maximum(sums[:, :1], least)
+        unit = int(kept["fit"].get("unit", ONE))  # what was stored before it was said
+        sums = np.array(kept["fit"]["sums"], np.float64).reshape(len(self.classes_), -1) / unit
+        noise = float(kept["fit"]["deviation"]) / unit
+        counts = np.maximum(sums[:, :1], max(noise, 1.0))
         mean = np.clip(sums[:, 1::2] / counts, -1, 1)
         # A class of few rows has the moments that any would: the noise on them is as large as they are.
-        trust = counts**2 / (counts**2 + (float(kept["fit"]["deviation"]) * 4) ** 2)
+        trust = counts**2 / (counts**2 + (noise * 4) ** 2)
         spread = np.clip(sums[:, 2::2] / counts - mean**2, _LEAST_VARIANCE, 1)
         variance = trust * spread + (1 - trust) / 3
         mean = trust * mean
@@ -242,8 +245,8 @@ class GaussianNB(_NaiveBayes):
 
 
 def _moments(column: Numbers) -> Integers:
-    """x and x^2 of each code, in whole numbers within +-2^8; a missing number has neither."""
+    """x and x^2 of each code, in whole numbers within +-2^16; a missing number has neither."""
     x = column.features[:, 0]
-    table = np.stack([x, x * x // ONE], axis=1)
+    table = np.stack([ONE * x, x * x], axis=1)
     table[-1] = 0
     return table
