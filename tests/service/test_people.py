@@ -797,3 +797,36 @@ def test_another_file_is_refused(tmp_path):
     (tmp_path / "service.db").write_bytes(b"not a database at all" * 100)
     with pytest.raises(hb.PolicyError, match="cannot open"):
         People(tmp_path / "service.db")
+
+
+def test_what_cannot_be_written_is_refused_in_words_and_nothing_of_it_stays(people):
+    people.store._connection.execute("PRAGMA max_page_count = 1")  # as on a full disk
+
+    def add_many():
+        for number in range(100):
+            people.roll.add(f"a{number}" * 10, ["analyst"], by="the test")
+
+    with pytest.raises(PolicyError, match=r"nothing was done: service\.db cannot be written \(.* disk is full\)"):
+        add_many()
+    before = [one["name"] for one in people.roll.everybody()]
+    people.store._connection.execute("PRAGMA max_page_count = 100000")
+    people.roll.add("somebody else", ["analyst"], by="the test")
+    assert {one["name"] for one in people.roll.everybody()} == {*before, "somebody else"}
+    assert people.store.verify().sound
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_whether_a_name_is_known_shows_neither_by_what_is_written_nor_by_a_full_disk(people, full):
+    key, _ = people.roll.add("ada lovelace", ["analyst"], by="the test")
+    people.accept(key, PHRASE)
+    log, grown = people.store.path.with_name("service.db-wal"), []
+    for name in ("ada lovelace", "nobody of that name"):
+        before = log.stat().st_size
+        people.store._connection.execute(f"PRAGMA query_only = {full}")
+        with pytest.raises(NotKnown, match="the name or the passphrase is not right"):
+            people.login(name, "wrong horse battery")
+        people.store._connection.execute("PRAGMA query_only = OFF")
+        grown.append(log.stat().st_size > before)
+    assert grown == [not full] * 2
+    assert [line["act"] for line in people.store.lines(most=-1)].count("login refused") == (0 if full else 1)
+    assert "nobody" not in str(people.store.lines(most=-1))

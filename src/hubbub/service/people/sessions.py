@@ -11,9 +11,10 @@ person, and proves nothing.
 from __future__ import annotations
 
 import hmac
+from contextlib import suppress
 from typing import Any, Final
 
-from hubbub.errors import QueryError
+from hubbub.errors import PolicyError, QueryError
 from hubbub.service.people.keys import Passphrases, checked_passphrase, csrf_of, digest, new_cookie
 from hubbub.service.people.person import NotAllowed, NotKnown, Person, TooMany, scopes_of
 from hubbub.service.people.store import Store, Writing, after
@@ -108,8 +109,11 @@ class Sessions:
             row = self._store.row("SELECT passphrase FROM person WHERE name = ? AND state = 'active'", name)
             right = self._passphrases.is_right(passphrase, None if row is None else row[0])
         if not right:
-            if row is not None:  # of others nothing is kept: a name that is none may be a passphrase, typed there
-                self._store.note(name, act, {})
+            with suppress(PolicyError):  # of a full disk: who is known here must not show by that
+                if row is None:  # of others nothing is kept: a name that is none may be a passphrase, typed there
+                    self._store.note_nothing()
+                else:
+                    self._store.note(name, act, {})
             raise NotKnown(_WRONG)
         return str(row[0])
 

@@ -151,19 +151,32 @@ class Store:
     def writing(self) -> Iterator[Writing]:
         """A transaction: all of it, or nothing.
 
-        Raises PolicyError where the clock was set more than a day forward while this program ran.
+        Raises PolicyError where it cannot be written, and where the clock was set more than a day forward while this
+        program ran.
         """
         check_clock()
         with self._lock:
-            self._connection.execute("BEGIN IMMEDIATE")
             try:
-                writing = Writing(self._connection, self.moment(), self._key)
+                writing = self._begun()
                 yield writing
-            except BaseException:
-                self._connection.execute("ROLLBACK")
+                self._connection.execute("COMMIT")
+            except BaseException as error:
+                if self._connection.in_transaction:  # what it cannot write, SQLite gives up by itself
+                    self._connection.execute("ROLLBACK")
+                if isinstance(error, sqlite3.OperationalError):  # its words name no row; where the file is, is not told
+                    raise PolicyError(f"nothing was done: {self.path.name} cannot be written ({error}).") from None
                 raise
-            self._connection.execute("COMMIT")
             self._note_time(writing.time)
+
+    def _begun(self) -> Writing:
+        self._connection.execute("BEGIN IMMEDIATE")
+        return Writing(self._connection, self.moment(), self._key)
+
+    def note_nothing(self) -> None:
+        """Take as long as a line of the log takes, and leave none."""
+        with self.writing() as write:
+            write("INSERT INTO about VALUES ('')")  # a page is written, as it is for a line
+            write("DELETE FROM about WHERE id = ''")
 
     def rows(self, sql: str, *values: str | int | None) -> list[Any]:
         """What a statement that reads finds."""
