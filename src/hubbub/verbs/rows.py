@@ -21,6 +21,7 @@ from sqlglot import exp
 from hubbub.errors import QueryError
 from hubbub.moved import Moved
 from hubbub.verbs import functions as f, shortcuts as everyday
+from hubbub.verbs.facts import NO_FACTS, Facts
 from hubbub.verbs.pandas_words import Picked, RowsOfPeople, picked
 from hubbub.verbs.selection import NO_TAIL, Selection
 from hubbub.verbs.terms import Term, operand, quoted
@@ -33,16 +34,6 @@ if TYPE_CHECKING:
 __all__ = ["Answer", "Groups", "Rows", "rows_of"]
 
 _JOINS: Final = {"inner": "", "left": "LEFT", "semi": "SEMI", "anti": "ANTI", "cross": "CROSS"}
-
-
-@dataclass(frozen=True)
-class Facts:
-    """What is known of the columns of some rows: their names (None: not all known), the unit's, what is declared."""
-
-    columns: tuple[str, ...] | None = None
-    unit: str | None = None
-    each_row: bool = False
-    declared: Mapping[str, object] = field(default_factory=dict)
 
 
 class _Question:
@@ -107,7 +98,7 @@ class Rows(_Question, RowsOfPeople):
     derived: Mapping[str, exp.Expr] = field(default_factory=dict)
     selected: tuple[str, ...] | None = None
     tail: Tail = NO_TAIL
-    facts: Facts = Facts()
+    facts: Facts = NO_FACTS
 
     def tree(self) -> exp.Query:
         """The SELECT, as sqlglot's tree."""
@@ -125,19 +116,17 @@ class Rows(_Question, RowsOfPeople):
     def _shown(self) -> list[exp.Expr]:
         if self.selected is not None:
             return [_as(self.derived.get(n, exp.column(quoted(n))), n) for n in self.selected]
-        if not self.derived:
-            return [exp.Star()]
-        known = self.facts.columns or ()
-        if any(n in known for n in self.derived):
-            return [_as(self.derived.get(n, exp.column(quoted(n))), n) for n in dict.fromkeys([*known, *self.derived])]
-        return [exp.Star(), *(_as(node, n) for n, node in self.derived.items())]
+        every = self.facts.with_these(self.derived)
+        if len(every) < len(self.facts.columns or ()) + len(self.derived):
+            return [_as(self.derived.get(n, exp.column(quoted(n))), n) for n in every]
+        return [self.facts.star(self.derived), *(_as(node, n) for n, node in self.derived.items())]
 
     # -- verbs ------------------------------------------------------------------------------------------------
 
     def filter(self, *conditions: Term) -> Rows:
         """The rows where every condition holds."""
         here = self._open(windows=True)
-        nodes = [in_place(_condition(c), here.derived) for c in conditions]
+        nodes = [here._in_place(_condition(c)) for c in conditions]
         if has_window(nodes):
             raise QueryError("a window function cannot stand in a condition; name it first: .with_columns(x=...).")
         return replace(here, conditions=(*here.conditions, *nodes))
@@ -147,9 +136,14 @@ class Rows(_Question, RowsOfPeople):
         here = self._open()
         if has_window(here.derived.values()):
             here = here._settled()
-        new = {n: in_place(node, here.derived) for n, node in named_terms(terms, named, "with_columns")}
-        shown = None if here.selected is None else tuple(dict.fromkeys([*here.selected, *new]))
-        return replace(here, derived={**here.derived, **new}, selected=shown)
+        new = {n: here._in_place(node) for n, node in named_terms(terms, named, "with_columns")}
+
+        def kept(name: str) -> bool:
+            return name in new or not any(here.facts.hides(n, name) for n in new)
+
+        shown = None if here.selected is None else tuple(dict.fromkeys([*filter(kept, here.selected), *new]))
+        old = {n: node for n, node in here.derived.items() if kept(n)}
+        return replace(here, derived={**old, **new}, selected=shown)
 
     def select(self, *terms: object, **named: object) -> Rows:
         """These columns only."""
@@ -180,11 +174,12 @@ class Rows(_Question, RowsOfPeople):
         there = there if there._plain() and not there.joins else there._settled()
         joined = exp.Join(this=here._under_new_name(there.origin))
         joined.set("side" if how == "left" else "kind", _JOINS[how] or None)
+        using = [] if on is None or isinstance(on, Term) else _several([on] if isinstance(on, str) else on, "join: on")
         if isinstance(on, Term):
             joined.set("on", on.node)
         elif on is not None:
-            joined.set("using", [quoted(n) for n in _several([on] if isinstance(on, str) else on, "join: on")])
-        facts = here.facts if how in ("semi", "anti") else replace(here.facts, columns=None)
+            joined.set("using", [quoted(n) for n in using])
+        facts = here.facts if how in ("semi", "anti") else here.facts.beside(there.facts, using)
         return replace(here, joins=(*here.joins, joined), facts=facts)
 
     def distinct(self) -> Rows:
@@ -207,7 +202,7 @@ class Rows(_Question, RowsOfPeople):
         """In an order; the flags are one for all terms, or one for each."""
         here = self._open()
         order = ordered(terms, descending, nulls_first)
-        return replace(here, tail=Tail(tuple(in_place(o, here.derived) for o in order)))  # type: ignore[misc]
+        return replace(here, tail=Tail(tuple(here._in_place(o) for o in order)))  # type: ignore[misc]
 
     def limit(self, rows: int | None, *, offset: int = 0) -> Rows:
         """The first so many rows, after leaving out `offset`."""
@@ -243,7 +238,7 @@ class Rows(_Question, RowsOfPeople):
 
     def _groups(self, keys: list[tuple[str, exp.Expr]], form: object) -> Groups:
         here = self._open(windows=True)
-        return Groups(here, tuple((n, in_place(node, here.derived)) for n, node in keys), form)
+        return Groups(here, tuple((n, here._in_place(node)) for n, node in keys), form)
 
     groupby = group_by
 
@@ -300,6 +295,10 @@ class Rows(_Question, RowsOfPeople):
         renamed.set("alias", exp.TableAlias(this=quoted(free)))
         return renamed
 
+    def _in_place(self, node: exp.Expr) -> exp.Expr:
+        """A node with the names of computed columns replaced by what they mean."""
+        return in_place(node, self.derived, self.facts.hides)
+
     def _open(self, *, windows: bool = False) -> Rows:
         """These rows, as a sub-query where a verb cannot be added; `windows`: where computed columns hold windows."""
         shut = self.tail or (windows and has_window(self.derived.values()))
@@ -307,12 +306,7 @@ class Rows(_Question, RowsOfPeople):
 
     def _settled(self, alias: str | None = None) -> Rows:
         name = alias or self.origin.alias_or_name or "rows"
-        shown = self.selected
-        if shown is None and self.facts.columns is not None:
-            shown = tuple(dict.fromkeys([*self.facts.columns, *self.derived]))
-        kept = {n: d for n, d in self.facts.declared.items() if n not in self.derived and (not shown or n in shown)}
-        facts = replace(self.facts, columns=shown, declared=kept)
-        return Rows(self.session, source(self.tree(), name), facts=facts)
+        return Rows(self.session, source(self.tree(), name), facts=self.facts.settled(self.derived, self.selected))
 
     def _combined(self, kind: type[exp.SetOperation], other: Rows | Answer, distinct: bool) -> Rows:
         what = {exp.Union: "union", exp.Intersect: "intersect", exp.Except: "minus"}[kind]
@@ -344,7 +338,7 @@ class Groups:
         taken = {n.lower() for n, _ in self.keys} & {n.lower() for n, _ in terms}
         if taken:
             raise QueryError(f"agg: {sorted(taken)[0]!r} is a key. Rename the aggregate: .alias('name').")
-        nodes = {n: self._with_unit(in_place(node, self.rows.derived)) for n, node in terms}
+        nodes = {n: self._with_unit(self.rows._in_place(node)) for n, node in terms}
         return Answer(self, Selection({**{n: node.copy() for n, node in self.keys}, **nodes}))
 
     def terms(self) -> list[exp.Expr]:
@@ -492,6 +486,9 @@ def _as(node: exp.Expr, name: str) -> exp.Expr:
 
 def _operand(rows: Rows) -> exp.Expr:
     """A side of UNION: in parentheses where it has an end of its own."""
+    if rows.selected is None and rows.facts.star(rows.derived).args.get("except_"):
+        # By position: what is computed anew stands where it stood, or two columns of one name are refused.
+        rows = replace(rows, selected=replace(rows.facts, columns=rows.facts.names).with_these(rows.derived))
     tree = rows.tree()
     return exp.Subquery(this=tree) if rows.tail.written_last else tree
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import operator
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,14 +20,22 @@ def printed(tree: exp.Expr, *, pretty: bool = False) -> str:
     return tree.sql(dialect="duckdb", pretty=pretty)
 
 
-def in_place(node: exp.Expr, meanings: Mapping[str, exp.Expr]) -> exp.Expr:
-    """`node` with each bare column that is a name of `meanings` replaced by what it means; sub-queries stay."""
+def in_place(
+    node: exp.Expr, meanings: Mapping[str, exp.Expr], hides: Callable[[str, str], bool] = operator.eq
+) -> exp.Expr:
+    """`node` with each bare column that is a name of `meanings` replaced by what it means; sub-queries stay.
+
+    hides: whether a name of `meanings` stands for a column of another spelling.
+    """
 
     def meaning(node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.Subquery):
             return node.copy()
-        if isinstance(node, exp.Column) and not node.table and node.name in meanings:
-            inner = meanings[node.name].copy()
+        meant = None
+        if isinstance(node, exp.Column) and not node.table:
+            meant = node.name if node.name in meanings else next((n for n in meanings if hides(n, node.name)), None)
+        if meant is not None:
+            inner = meanings[meant].copy()
             return operand(Term(inner)) if isinstance(node.parent, COMPOUND) else inner
         return node
 
