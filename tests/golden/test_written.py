@@ -62,6 +62,8 @@ RULES: Mapping[str, list[tuple[Any, ...]]] = {
     "constant_as": list(itertools.product(CONSTANTS, COLUMNS.values())),
     "real": [(0.1,), (float("inf"),)],
     "in_years": [("x", Kind.DATE), ("x", Kind.TIMESTAMP)],
+    "between": [("x", "0", "1")],
+    "stored_between": [("x", "0", "1")],
     "key": [("x", kind) for kind in KINDS],
     "cut": [("x",)],
     "pick": [((3, -5, 2**40), "p")],

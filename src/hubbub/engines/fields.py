@@ -220,17 +220,18 @@ def _in_range(sql: str, kind: Kind, dialect: Dialect) -> str:
     """A value, or NULL where it is a time outside the years 1 to 9999 (infinite ones included)."""
     match kind:
         case Kind.DATE | Kind.TIMESTAMP:
-            return dialect.in_years(sql, kind)
+            return dialect.in_years(sql, kind, stored=True)
     return sql
 
 
-def _within_digits(physical: str, sql: str) -> str:
+def _within_digits(physical: str, sql: str, dialect: Dialect) -> str:
     """A decimal of 38 digits, or NULL where a file or a frame stores more: no cast takes the least such number."""
     scale = re.fullmatch(r"DECIMAL\(38,(\d+)\)", physical)
     if scale is None:
         return sql
     most = Decimal(10**38 - 1).scaleb(-int(scale[1]), Context(prec=38))
-    return f"(CASE WHEN {sql} BETWEEN -{most:f} AND {most:f} THEN {sql} END)"
+    # As a number alone, 38 nines behind the point would be a double.
+    return dialect.stored_between(sql, *(f"CAST('{sign}{most:f}' AS {physical})" for sign in ("-", "")))
 
 
 def _base(physical: str) -> str:
@@ -249,7 +250,7 @@ def normalised(physical: str, sql: str, dialect: Dialect) -> tuple[Kind, str]:
         # 0.0 and -0.0 are equal, and yet two texts: whichever row came first would show.
         return Kind.NUMBER, dialect.unit_double(sql)
     if base in ("DECIMAL", "UHUGEINT"):
-        return Kind.NUMBER, dialect.decimal(_within_digits(physical, sql))
+        return Kind.NUMBER, dialect.decimal(_within_digits(physical, sql, dialect))
     if base in ("VARCHAR", "ENUM", "UUID"):
         # A UUID is short; a value of an ENUM may be as long as any text.
         return Kind.TEXT, dialect.column_text(sql) if base == "UUID" else dialect.cut(dialect.column_text(sql))

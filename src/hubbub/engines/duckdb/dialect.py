@@ -149,6 +149,16 @@ class DuckDB(Dialect):
     def row_number(self) -> str:
         return "row_number() OVER ()"
 
+    @override
+    def stored_between(self, sql: str, first: str, last: str) -> str:
+        """As everywhere, and what the CASE passes on lies between the ends by itself.
+
+        Of a Parquet file's dictionary DuckDB computes many a function once for each entry, also for entries of no row
+        that is asked about. A CASE whose condition holds for all rows of a vector hands the whole dictionary on; no TRY
+        holds the error of a cast that DuckDB believes to have none.
+        """
+        return f"(CASE WHEN {sql} BETWEEN {first} AND {last} THEN least(greatest({sql}, {first}), {last}) END)"
+
     # Casts
 
     @override

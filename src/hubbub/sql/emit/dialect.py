@@ -122,12 +122,23 @@ class Dialect(ABC):
         """A double, exactly."""
         return f"CAST('{value!r}' AS {self.types[Kind.NUMBER]})"
 
-    def in_years(self, sql: str, kind: Kind) -> str:
-        """A date or timestamp; NULL where it is infinite or outside the years 1 to 9999, as Python has no such."""
-        if kind is Kind.DATE:
-            return f"(CASE WHEN {sql} BETWEEN DATE '0001-01-01' AND DATE '9999-12-31' THEN {sql} END)"
-        first, last = map(self._moment, (dt.datetime.min, dt.datetime.max))
+    def in_years(self, sql: str, kind: Kind, *, stored: bool = False) -> str:
+        """A date or timestamp; NULL where it is infinite or outside the years 1 to 9999, as Python has no such.
+
+        stored: whether it is as a source holds it, of whatever year.
+        """
+        ends = ("DATE '0001-01-01'", "DATE '9999-12-31'")
+        if kind is not Kind.DATE:
+            ends = self._moment(dt.datetime.min), self._moment(dt.datetime.max)
+        return self.stored_between(sql, *ends) if stored else self.between(sql, *ends)
+
+    def between(self, sql: str, first: str, last: str) -> str:
+        """A value; NULL where it does not lie between two ends."""
         return f"(CASE WHEN {sql} BETWEEN {first} AND {last} THEN {sql} END)"
+
+    def stored_between(self, sql: str, first: str, last: str) -> str:
+        """A value of a source; NULL where it does not lie between two ends."""
+        return self.between(sql, first, last)
 
     def key(self, sql: str, kind: Kind) -> str:
         """A value that is hashed: 0.0 and -0.0 are equal, and yet two texts."""
