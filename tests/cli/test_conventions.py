@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import os
 import signal
 import subprocess
@@ -204,3 +206,25 @@ def test_what_another_analyst_wrote_does_not_steer_this_terminal(cli):
 def test_budget_is_loaded_by_its_name():
     assert budget.command.name == "budget"
     assert os.path.basename(budget.__file__) == "budget.py"
+
+
+class Full(io.StringIO):
+    """A file on a full disk."""
+
+    def flush(self) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+@pytest.mark.parametrize("arguments", [["query", COUNT, "--epsilon", "0.1", "--yes"], ["budget"], ["history"]])
+def test_an_output_that_cannot_be_written_is_not_a_defect_of_ours(cli, monkeypatch, capsys, arguments):
+    with monkeypatch.context() as there:
+        there.setattr(sys, "stdout", Full())
+        assert run(arguments) == 3
+    assert "the output cannot be written: No space left on device. What was charged is free" in capsys.readouterr().err
+
+
+def test_without_an_output_what_was_asked_is_charged_and_nothing_is_wrong_in_hubbub(cli, monkeypatch, capsys):
+    with monkeypatch.context() as there:
+        there.setattr(sys, "stdout", None)
+        assert run(["query", COUNT, "--epsilon", "0.1", "--yes"]) == 0
+    assert "wrong inside hubbub" not in capsys.readouterr().err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import errno
 import importlib
 import os
 import sys
@@ -16,7 +17,7 @@ import click
 from hubbub import __version__
 from hubbub.cli import light
 from hubbub.cli.console import INTERRUPTED, printable, show_error
-from hubbub.errors import HubbubError, InternalError
+from hubbub.errors import HubbubError, InternalError, PolicyError
 
 __all__ = ["COMMANDS", "commands", "main", "run"]
 
@@ -61,6 +62,7 @@ COMMANDS: Final = {
 """Command -> where it lives, and its line in the overview. No module is loaded to show it."""
 
 _OWN_FAULT: Final = 1
+_FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 class _Commands(click.Group):
@@ -117,7 +119,8 @@ def run(arguments: Sequence[str]) -> int:
     _tolerate_narrow_encodings()
     try:
         result = commands.main(list(arguments), prog_name="hubbub", standalone_mode=False)
-        sys.stdout.flush()
+        if sys.stdout is not None:  # it is closed
+            sys.stdout.flush()
     except HubbubError as error:
         show_error(error)
         return error.exit_code
@@ -132,9 +135,17 @@ def run(arguments: Sequence[str]) -> int:
         # must not fail on its way out.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 0
+    except OSError as error:
+        return _unwritten(error) if error.errno in _FULL and error.filename is None else _internal()
     except Exception:  # the last door: an exception's own text may hold private rows
         return _internal()
     return result if isinstance(result, int) else 0
+
+
+def _unwritten(error: OSError) -> int:
+    """What was to be said has no place: of files, each command says so itself."""
+    show_error(PolicyError(f"the output cannot be written: {error.strerror}. What was charged is free, asked again."))
+    return PolicyError.exit_code
 
 
 def _internal() -> int:
