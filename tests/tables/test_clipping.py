@@ -264,7 +264,9 @@ def test_the_engine_weighs_as_the_definition_says(
             }[m.counting]
             k = weight(sizes, clipping.numerator(m, plan.bounds, 4, norm), norm)
             integers = [c * (33 << 15) for c in copies] if m.counting is MeasurementKind.SUM else sizes
-            assert m.counting is not MeasurementKind.SUM or m.values[0].grid.step == Fraction(1, 2**15)
+            if m.counting is MeasurementKind.SUM:
+                assert m.values[0].grid.step == Fraction(1, 2**15)
+                assert clipping.coarseness(m) == (100 << 15) // 1024  # a row's size is told to a thousandth
             coarser = 16 - plan.fineness(m)
             assert found[m] == tuple(k * i >> coarser for i in integers), (m.counting, copies)
 
