@@ -126,7 +126,10 @@ def roles(name: str, roles: tuple[str, ...], policy: Path | None) -> None:
 @click.argument("name")
 @policy_option
 def reset(name: str, policy: Path | None) -> None:
-    """A new link for NAME, whose passphrase is lost. The old passphrase and sessions end now."""
+    """A new link for NAME, whose passphrase is lost. The old passphrase and sessions end now; tokens go on.
+
+    If somebody else may have come in, `hubbub token list NAME` shows what to revoke.
+    """
     from hubbub.service.people.people import link_of
 
     with _people(policy) as opened:
