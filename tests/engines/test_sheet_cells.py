@@ -261,6 +261,7 @@ def test_what_is_repeated_in_ods_is_held_to_the_sheet() -> None:
 
 
 FORBIDDEN = ("\x0b", "\uffff", "\ufffe", "&#11;", "&#xFFFF;", "&#xD800;", "&#99999999;", "&#0;")
+FORBIDDEN += ("\uf8ff", "&#xF8FF;", "\uf8ffB;", "_xFFFF", "&#xFFFFFFFFFFFF;", "&#65;")
 
 
 def test_a_character_that_xml_forbids_is_its_own_cell_s_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -268,13 +269,31 @@ def test_a_character_that_xml_forbids_is_its_own_cell_s_alone(monkeypatch: pytes
     of it ends.
     """
     texts = [f"{i}{text}" for i, text in enumerate(FORBIDDEN)] * 3
-    meant = ["0\x0b", "1\uffff", "2\ufffe", "3\x0b", "4\uffff", "5_xD800_", "6\uffff", "7\0"] * 3
+    meant = ["0\x0b", "1\uffff", "2\ufffe", "3\x0b", "4\uffff", "5\ud800", "6\udfff", "7\0"]
+    meant = [*meant, "8\uf8ff", "9\uf8ff", "10\uf8ffB;", "11_xFFFF", "12\udfff", "13A"] * 3
     data = xlsx("".join(f"<row>{inline(text)}</row>" for text in texts))
     for size in range(64, 128):
         monkeypatch.setattr(xml_parts, "_PIECE", size)
         assert [row[0] for row in read(data)] == meant
-    rows = [f"<table:table-row>{cell('string', inner=f'<text:p>{t}</text:p>')}</table:table-row>" for t in texts[:2]]
-    assert read(ods("".join(rows))) == [["0_x000B_"], ["1_xFFFF_"]]
+        rows = [f"<table:table-row>{cell('string', inner=f'<text:p>{t}</text:p>')}</table:table-row>" for t in texts]
+        assert [row[0] for row in read(ods("".join(rows)))] == meant
+
+
+@pytest.mark.parametrize("end", ["xlsx", "ods"])
+def test_no_two_texts_are_one_for_a_character_that_xml_forbids(end: str, tmp_path: Path) -> None:
+    """Each names a person of its own; what is no character, nobody."""
+    texts = ["n", "a\x0b", "a_x000b", "a\uffff", "a_xFFFF", "a\uf8ff", "a\uf8ffB;", "a&#x110000;", "a&#xD800;"]
+    if end == "xlsx":
+        data = xlsx("".join(f"<row>{inline(text)}</row>" for text in texts))
+    else:
+        texts += ["a_x000B_", "a_xFFFF_"]
+        rows = (cell("string", inner=f"<text:p>{text}</text:p>") for text in texts)
+        data = ods("".join(f"<table:table-row>{row}</table:table-row>" for row in rows))
+    path = tmp_path / f"t.{end}"
+    path.write_bytes(data)
+    desk = Desk({"t": hb.table(str(path), unit="n", types={"n": "text"}, max_groups=1, max_rows=1)})
+    assert desk.ask("SELECT COUNT(DISTINCT n) AS c FROM t", HUGE).rows() == [(len(texts) - 3,)]
+    desk.engine.close()
 
 
 def test_a_part_in_another_encoding_is_read_as_it_is() -> None:

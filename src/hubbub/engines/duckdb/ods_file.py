@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any, Final
 
-from hubbub.engines.duckdb.xml_parts import ODD, WIDEST, Parser, fed, first_of, iso_moment, number_of
+from hubbub.engines.duckdb.xml_parts import ODD, WIDEST, Parser, fed, first_of, iso_moment, number_of, text_of
 
 __all__ = ["OdsFile"]
 
@@ -46,7 +46,7 @@ class OdsFile:
             nonlocal depth
             if name == _NAME:
                 if depth == 0:
-                    self.sheets.setdefault(attributes.get(_TABLE + "name", ""), len(self.sheets))
+                    self.sheets.setdefault(text_of(attributes.get(_TABLE + "name", "")), len(self.sheets))
                 depth += 1
 
         def end(name: str) -> None:
@@ -93,7 +93,7 @@ class _Cells:
     def _start(self, name: str, attributes: Mapping[str, str]) -> None:
         if name == _NAME:
             if self._tables == 0:
-                self._reads = not self._done and attributes.get(_TABLE + "name", "") == self._sheet
+                self._reads = not self._done and text_of(attributes.get(_TABLE + "name", "")) == self._sheet
             self._tables += 1
         elif not self._reads or self._tables > 1:
             return
@@ -132,7 +132,7 @@ class _Cells:
         elif not self._reads or self._tables > 1:
             return
         elif name in _CELLS:
-            value = self._value if self._text is None else "".join(self._text)
+            value = self._value if self._text is None else text_of("".join(self._text))
             self._text, self._in_line = None, False
             until = min(self._next + self._repeated, self._width)
             if value is not None and value != "" and self._next < until:
@@ -166,4 +166,5 @@ def _valued(attributes: Mapping[str, str]) -> Any:
         return iso_moment(moment)
     if attributes.get(_OFFICE + "time-value") is not None:
         return ODD
-    return attributes.get(_OFFICE + "string-value")
+    said = attributes.get(_OFFICE + "string-value")
+    return None if said is None else text_of(said)

@@ -21,7 +21,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from hubbub.engines.duckdb.fitted import OBJECTS, rows_as_table
+from hubbub.engines.duckdb.fitted import OBJECTS, fitted, rows_as_table
 from hubbub.engines.duckdb.ods_file import OdsFile
 from hubbub.engines.duckdb.xlsx_file import XlsxFile
 from hubbub.errors import PolicyError
@@ -99,7 +99,7 @@ def _header(first: list[Any]) -> list[str]:
     names = list(first)
     while names and names[-1] in (None, ""):
         names.pop()
-    return [cell.strip() if isinstance(cell, str) else "" for cell in names]
+    return [fitted(cell, _plain).strip() if isinstance(cell, str) and fitted(cell, _plain) else "" for cell in names]
 
 
 def _rows(path: str, sheet: str | None) -> Iterator[list[Any]]:
@@ -173,9 +173,10 @@ def _one_by_one(rows: Iterator[list[Any]], count: int) -> Iterator[list[Any]]:
 
 
 def _plain(value: Any) -> str | None:
-    """A text, or what somebody would type for a number or a date."""
+    """A text, or what somebody would type for a number or a date. Raises UnicodeEncodeError for half a character."""
     if isinstance(value, str):
-        return value or None
+        text: str | None = OBJECTS[Kind.TEXT][1](value)
+        return text or None
     if isinstance(value, bool) or value is None:
         return None
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:

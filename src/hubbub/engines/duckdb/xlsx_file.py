@@ -26,6 +26,7 @@ from hubbub.engines.duckdb.xml_parts import (
     iso_moment,
     number_of,
     read_part,
+    text_of,
 )
 
 __all__ = ["XlsxFile"]
@@ -57,7 +58,7 @@ class XlsxFile:
                 self._from_1904 = attributes.get("date1904") in ("1", "true")
             elif name == "sheet":
                 identity = next((v for key, v in attributes.items() if key.endswith(" id")), "")
-                self.sheets[attributes["name"]] = places.get(identity, "")
+                self.sheets[text_of(attributes["name"])] = places.get(identity, "")
 
         read_part(archive, self._part(workbook), start)
 
@@ -171,7 +172,7 @@ class _Texts:
 
     def _read(self) -> str:
         """The text between two marks."""
-        text = "".join(self._letters)
+        text = text_of("".join(self._letters))
         self._letters.clear()
         self._reads = False
         return text

@@ -17,7 +17,7 @@ from typing import IO, Any, Final
 from xml.parsers import expat
 
 __all__ = ["ODD", "WIDEST", "Columns", "Local", "Parser", "fed", "first_of", "iso_moment", "number_of",
-           "read_part"]  # fmt: skip
+           "read_part", "text_of"]  # fmt: skip
 
 ODD: Final = object()
 """A cell that holds something which no column can: a time of day, a span of time, an error value."""
@@ -29,10 +29,15 @@ Start = Callable[[str, Mapping[str, str]], None]
 Parser = Any  # pyexpat's own class has no public name
 _PIECE: Final = 1 << 16
 _CONTROLS: Final = bytes({*range(32)} - {9, 10, 13})
+_MARK: Final = "\uf8ff"
+"""Stands before the number of a character that XML forbids, and of this one itself: so no text that is written is read
+as another one. It is of Unicode's private use; its bytes stand in the pattern below."""
 _FORBIDDEN: Final = re.compile(
-    rb"([%b])|(\xef\xbf[\xbe\xbf])|&#(?:x([\da-fA-F]{1,8})|(\d{1,8}));" % re.escape(_CONTROLS)
+    rb"([%b])|(\xef\xbf[\xbe\xbf]|\xef\xa3\xbf)|&#(?:x([\da-fA-F]{1,16})|(\d{1,16}));" % re.escape(_CONTROLS)
 )
-_BEGUN: Final = re.compile(rb"\xef(\xbf)?\Z|&(#[\da-fA-Fx]{,10})?\Z")
+_ODD: Final = (b"&#", b"\xef\xbf", b"\xef\xa3\xbf")
+_BEGUN: Final = re.compile(rb"\xef[\xbf\xa3]?\Z|&(#[\da-fA-Fx]{,18})?\Z")
+_MARKED: Final = re.compile(f"{_MARK}([0-9A-F]+);")
 _DECLARED: Final = re.compile(rb"(\xef\xbb\xbf)?<\?xml[^>]*?\sencoding\s*=\s*[\"']([^\"']*)")
 _MOMENT: Final = re.compile(r"\d{4}-\d\d-\d\d(T\d\d:\d\d:\d\d(\.\d+)?)?", re.ASCII)
 _TIME: Final = re.compile(r"\d\d:\d\d:\d\d(\.\d+)?", re.ASCII)
@@ -93,10 +98,8 @@ def fed(
 
 
 def _allowed(file: IO[bytes]) -> Iterator[bytes]:
-    """The pieces of a part in UTF-8, with `_xFFFF_` for a character that XML forbids: one cell would refuse them all.
-
-    Programs write what they are given: openpyxl does U+FFFF, others a vertical tab. So .xlsx writes those characters
-    where a program knows better, and its texts are read as if it had.
+    """The pieces of a part in UTF-8, with a mark and a number for a character that XML forbids: one cell would refuse
+    them all. Programs write what they are given: openpyxl does U+FFFF, others a vertical tab.
     """
     rest, is_utf8 = file.read(_PIECE), True
     if rest:
@@ -105,21 +108,35 @@ def _allowed(file: IO[bytes]) -> Iterator[bytes]:
         is_utf8 &= declared is None or declared.group(2).lower() in (b"utf-8", b"utf8")
     while rest:
         more = file.read(_PIECE)
-        begun = _BEGUN.search(rest, max(0, len(rest) - 12)) if more and is_utf8 else None
+        begun = _BEGUN.search(rest, max(0, len(rest) - 20)) if more and is_utf8 else None
         piece, rest = (rest, more) if begun is None else (rest[: begun.start()], rest[begun.start() :] + more)
-        odd = b"&#" in piece or b"\xef\xbf" in piece or len(piece.translate(None, _CONTROLS)) < len(piece)
+        odd = any(some in piece for some in _ODD) or len(piece.translate(None, _CONTROLS)) < len(piece)
         yield _FORBIDDEN.sub(_escaped, piece) if odd and is_utf8 else piece
 
 
 def _escaped(match: re.Match[bytes]) -> bytes:
-    """What stands for a character that XML forbids; a reference to another one as it was written."""
+    """What stands for a character that XML forbids, or is the mark; a reference to another one as it was written."""
     control, last, hexadecimal, decimal = match.groups()
     if control or last:
         code = ord(control) if control else ord(last.decode())
     else:
         code = int(hexadecimal, 16) if hexadecimal else int(decimal)
     known = code in (9, 10, 13) or 32 <= code < 0xD800 or 0xE000 <= code < 0xFFFE or 0x10000 <= code < 0x110000
-    return match.group() if known else b"_x%04X_" % min(code, 0xFFFF)
+    return match.group() if known and chr(code) != _MARK else f"{_MARK}{code:X};".encode()
+
+
+def text_of(written: str) -> str:
+    """A text of a part with the characters that XML forbids in it; for what is no character, half of one.
+
+    >>> text_of("a\\uf8ffB;b"), text_of("\\uf8ffF8FF;"), text_of("\\uf8ffD800;"), text_of("\\uf8ff110000;")
+    ('a\\x0bb', '\\uf8ff', '\\ud800', '\\udfff')
+    """
+    return _MARKED.sub(_unmarked, written) if _MARK in written else written
+
+
+def _unmarked(match: re.Match[str]) -> str:
+    code = int(match.group(1), 16)
+    return chr(code) if code < 0x110000 else "\udfff"
 
 
 def first_of(pieces: Iterator[Parser], made: Sequence[Any]) -> Any:
