@@ -116,11 +116,11 @@ class Estimates:
         return np.asarray(np.maximum(np.maximum(values - low, high - values), 0.0))
 
     def noise(self, draws: int, places: Sequence[int], *, bits: Bits | None = None) -> dict[Hashable, Any]:
-        """Other draws of all noise, for `redrawn`: arrays of draws by places."""
+        """Other draws of all noise, for `redrawn`: arrays of draws by places, for each value of an own mechanism."""
         shape = (draws, len(places))
         noise: dict[Hashable, Any] = {term: law.sample(shape, bits=bits) for term, law in self.laws.items()}
         for part in self.own:
-            noise[part] = (uniform_below(_UNIFORM, shape, bits=bits) + 0.5) / _UNIFORM
+            noise[part] = (uniform_below(_UNIFORM, (len(self.own[part]), *shape), bits=bits) + 0.5) / _UNIFORM
         return noise
 
     def redrawn(self, aggregate: Aggregate, noise: Mapping[Hashable, Any], places: Sequence[int]) -> NDArray[Any]:

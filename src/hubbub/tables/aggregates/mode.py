@@ -204,7 +204,7 @@ class Choice(Listed):
     def redrawn(self, aggregate: Aggregate, part: ChoicePart, drawn: Any, places: Any, uniform: Floats) -> NDArray[Any]:
         """Any declared value alike: its noise has no law that is known without the counts."""
         size = len(part.labels)
-        at = np.minimum((uniform * size).astype(np.int64), size - 1)
+        at = np.minimum((uniform[0] * size).astype(np.int64), size - 1)
         return _labels(part, (at + self.place(aggregate)) % size)
 
     def promise(self, aggregate: Aggregate, mechanisms: ChoiceMechanisms) -> Promise:
