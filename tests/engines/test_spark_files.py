@@ -221,6 +221,31 @@ def test_a_line_of_many_values_and_a_row_that_is_left_open_decide_nothing(theirs
         assert asked(frame, "SELECT COUNT(*) AS n FROM v") == "PolicyError"
 
 
+@pytest.mark.parametrize(
+    ("kind", "fine"),
+    [("BIGINT", True), ("INT", True), ("SMALLINT", True), ("TINYINT", False), ("DOUBLE", False), ("DATE", False),
+     ("TIMESTAMP", False), ("BINARY", False), ("BOOLEAN", True)],
+)  # fmt: skip
+def test_what_json_spells_in_several_ways_names_nobody(theirs: Any, tmp_path: Path, kind: str, fine: bool) -> None:
+    """-1 and 255 are one TINYINT, a number of 20 digits and its neighbour one DOUBLE."""
+    ones = {"TINYINT": (-1, 255), "BOOLEAN": ("true", "false")}.get(kind, (1, 2))
+    (tmp_path / "t.json").write_text("".join(f'{{"u": {u}, "n": {i}}}\n' for i, u in enumerate(ones)))
+    frame = theirs.read.schema(f"u {kind}, n INT").json(str(tmp_path))
+    answer = asked(frame, "SELECT COUNT(DISTINCT u) AS n FROM v", unit="u")
+    assert answer == (2 if fine else "PolicyError")
+    assert asked(frame, "SELECT COUNT(*) AS n FROM v WHERE n < 9", unit="n") == 2
+
+
+@pytest.mark.parametrize("kind", ["DECIMAL(9, 2)", "ARRAY<DECIMAL(9, 2)>", "STRUCT<x: DECIMAL(9, 2)>"])
+def test_no_decimal_of_json_takes_all_time(theirs: Any, tmp_path: Path, kind: str) -> None:
+    """Of 1e100000000 Spark makes a number of so many digits, before it sees that it does not fit."""
+    (tmp_path / "t.json").write_text('{"x": 1, "n": 1}\n{"x": 1e9, "n": 2}\n')
+    frame = theirs.read.schema(f"x {kind}, n INT").json(str(tmp_path))
+    taken = {"A": "get(x, 0)", "S": "x.x"}.get(kind[0], "x")
+    assert asked(frame.selectExpr(f"{taken} AS x", "n"), "SELECT COUNT(x) AS n FROM v", unit="n") == "PolicyError"
+    assert asked(frame.drop("x"), "SELECT COUNT(*) AS n FROM v", unit="n") == 2
+
+
 @pytest.mark.parametrize("last", ["1", "Infinity", "1e38"])
 def test_objects_that_are_made_decimals_where_they_are_read_are_refused(theirs: Any, last: str) -> None:
     rows, kinds = [(1, Decimal(1)), (2, Decimal(last))], "id BIGINT, x DECIMAL(38, 0)"

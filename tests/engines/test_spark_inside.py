@@ -40,7 +40,7 @@ def one_each(column: pa.Array) -> pa.Array:
 INSIDE = {
     "struct": (struct, "c.x"),
     "list": (one_each, "explode(c)"),
-    "both": (lambda x: one_each(struct(x)), "c[0].x"),
+    "both": (lambda x: one_each(struct(x)), "get(c, 0).x"),
 }
 
 

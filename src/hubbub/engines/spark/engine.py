@@ -11,8 +11,8 @@ before every charge.
 
 A table of the catalogue (`spark:hospital.visits`) is a base table of a format that keeps rows apart: Parquet, ORC,
 Avro, Delta, Iceberg. Anything else (a view can mix rows of several people, one line of a CSV can hide others) is
-refused, unless the declaration says `trusted_view`. What a data frame computes before it is declared is the steward's:
-it has to keep each row one person's own.
+refused, unless the declaration says `trusted_view`. What a data frame computes before it is declared is the steward's,
+if no row can make it fail: it has to keep each row one person's own.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """What a data frame may be read from: a list, as for tables of the catalogue; anything else needs `trusted_view`.
 
-What a frame computes is the steward's. What it is read from is looked at: whether Spark makes the types of its columns
-from the rows, whether one row's text can hide others, and whether a value of one row can make reading fail. All of it
-is told by the frame's plan and by the footers of its files.
+What it is read from is looked at: whether Spark makes the types of its columns from the rows, whether one row's text
+can hide others, and whether a value of one row can make reading fail. All of it is told by the frame's plan and by the
+footers of its files. What it computes may fail on no row, either (`hubbub.engines.spark.computed`); else it is the
+steward's.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any, Final
 from pyspark.sql import DataFrame, SparkSession
 
 from hubbub.engines.fields import CUT
+from hubbub.engines.spark.computed import children_of, unsure, unsure_node
 from hubbub.engines.spark.files import Files, cuts_moments, of_another_type, of_several_types, too_wide
 from hubbub.engines.spark.session import SERDES
 
@@ -35,11 +37,15 @@ _PHYSICAL: Final = {
     "void": "NULL",
 }
 """Spark's types under the names that `hubbub.engines.fields` knows."""
+_SPELT: Final = ("TINYINT", "FLOAT", "DOUBLE", "DATE", "TIMESTAMP", "TIMESTAMP WITH TIME ZONE", "BLOB")
+"""Types of which JSON, where all is spelt, makes one value of several; -1 and 255 are one TINYINT."""
 
 
 def physical_of(frame: DataFrame, session: SparkSession) -> list[tuple[str, str]]:
-    """The columns of a frame with their physical types; moments of which reading makes one of several are marked."""
-    cut = any(cuts_moments(leaf.files, leaf.read, session) for leaf in _leaves(frame))
+    """The columns of a frame with their physical types; those of which reading makes one of several are marked."""
+    leaves = _leaves(frame)
+    cut = any(cuts_moments(leaf.files, leaf.read, session) for leaf in leaves)
+    spelt = any(leaf.form.startswith("json") for leaf in leaves)
     physical = []
     for name, kind in frame.dtypes:
         base = kind.split("(")[0]
@@ -49,7 +55,8 @@ def physical_of(frame: DataFrame, session: SparkSession) -> list[tuple[str, str]
             word = "VARCHAR"
         else:
             word = _PHYSICAL.get(kind, f"{kind}[]")  # of no kind that a question can name
-        physical.append((name, f"{word}{CUT}" if cut and word.startswith("TIMESTAMP") else word))
+        short = (cut and word.startswith("TIMESTAMP")) or (spelt and word in _SPELT)
+        physical.append((name, f"{word}{CUT}" if short else word))
     return physical
 
 
@@ -82,8 +89,7 @@ def read_by_rows(frame: DataFrame, session: SparkSession) -> str | None:
 
     Of a schema that was given Spark keeps no more than the schema: what it could have guessed counts as guessed.
     """
-    for leaf in _leaves(frame):
-        why = _read_by_rows(leaf)
+    for why in (*map(_read_by_rows, _leaves(frame)), _computed(frame)):
         if why is not None:
             return f"{why}; or, where each row is read by itself and reading never fails, declare trusted_view=True."
     why = stored_otherwise(frame, session)
@@ -127,6 +133,7 @@ _GUESSES: Final = ("tinyint", "smallint", "int", "float", "binary")
 _COMPUTED: Final = "checkpoint"
 _OBJECTS: Final = ("ParallelCollectionRDD", "EmptyRDD")
 _IN_MEMORY: Final = (_COMPUTED, "LocalRelation", "OneRowRelation", "EmptyRelation", "Range", "CTERelationRef")
+_OF_NOBODY: Final = frozenset(("OneRowRelation", "Range"))
 _ROW_BY_ROW: Final = ("parquet", "deltaparquet", "orc", "avro", "json", "text")
 _FILE_TABLES: Final = ("parquettable", "orctable", "avrotable", "jsontable", "texttable", "csvtable", "xmltable")
 _READS: Final = (
@@ -171,6 +178,11 @@ def _read_by_rows(leaf: _Leaf) -> str | None:
         return (
             "its files are JSON, and Spark may have guessed the types of the columns from all rows. Give a schema "
             "(`spark.read.schema`) whose columns are not in the order of their names or hold an INT"
+        )
+    if leaf.form.startswith("json") and any("DECIMAL" in kind for kind in leaf.read.values()):
+        return (
+            "its files are JSON, where a decimal such as 1e999999999 is never read to its end. Read it as a text, and "
+            "make a decimal of that by `try_cast`"
         )
     if leaf.form.startswith("json") and leaf.options.get("multiline", "false") != "false":
         return "its files are read with the option multiLine, where one row's text can hide others. Read them by lines"
@@ -229,9 +241,32 @@ def _leaves(frame: DataFrame) -> list[_Leaf]:
     cached is read as a whole.
     """
     java: Any = frame.sparkSession._jvm
+    return [_leaf(node, wanted, java) for node, wanted, above in _nodes(*_plan(frame)) if above is None]
+
+
+def _plan(frame: DataFrame) -> tuple[Any, Set[int]]:
     plan = frame.select("*")._jdf.queryExecution().withCachedData()  # now: it may be cached since it was made
-    wanted = {a.exprId().id() for a in _sequence(plan.output()) if "<" not in a.dataType().sql()}
-    return [_leaf(node, wanted, java) for node, wanted in _reading(plan, wanted)]
+    return plan, {a.exprId().id() for a in _sequence(plan.output()) if "<" not in a.dataType().sql()}
+
+
+def _computed(frame: DataFrame) -> str | None:
+    """Why what a frame computes may fail on a row, or makes one row decide about another's, and what to do."""
+    nodes = list(_nodes(*_plan(frame)))
+    kinds = {node.getClass().getSimpleName() for node, _, above in nodes if above is None}
+    if kinds <= _OF_NOBODY:
+        return None
+    keep = "keep what it computes first (`checkpoint`, or write it as Parquet)"
+    for node, _, expressions in nodes:
+        if expressions is None:
+            continue
+        why = unsure_node(node.getClass().getSimpleName(), node)
+        if why is not None:
+            return f"{why}: {keep}"
+        # Of rows that the program has handed over Spark computes all, before it leaves out what nobody reads.
+        why = unsure(_sequence(node.expressions()) if "LocalRelation" in kinds else expressions)
+        if why is not None:
+            return f"{why}; or {keep}"
+    return None
 
 
 def _leaf(node: Any, wanted: Set[int] | None, java: Any) -> _Leaf:
@@ -295,26 +330,30 @@ def _origin(rows: Any) -> str:
     return "LogicalRDD"
 
 
-def _reading(plan: Any, wanted: Set[int] | None) -> Iterator[tuple[Any, Set[int] | None]]:
-    """The leaves of a plan, each with the attributes that are read of it; None for all of them."""
+def _nodes(plan: Any, wanted: Set[int] | None) -> Iterator[tuple[Any, Set[int] | None, list[Any] | None]]:
+    """The nodes of a plan, each with the attributes that are read of it (None for all of them), and what it computes
+    (None where it is a leaf)."""
     for subquery in _sequence(plan.subqueries()):
-        yield from _reading(subquery, None)
-    children, kind = list(_sequence(plan.children())), plan.getClass().getSimpleName()
+        yield from _nodes(subquery, None)
+    children, kind = children_of(plan), plan.getClass().getSimpleName()
     if kind == "InMemoryRelation":
-        yield from _reading(plan.cacheBuilder().logicalPlan(), None)
+        yield from _nodes(plan.cacheBuilder().logicalPlan(), None)
         return
     if not children:
-        yield plan, wanted
+        yield plan, wanted, None
         return
     if kind == "Project":
         entries = [e for e in _sequence(plan.projectList()) if wanted is None or e.exprId().id() in wanted]
         wanted = {a.exprId().id() for e in entries for a in _sequence(e.references().toSeq())}
-    elif kind == "Filter" and wanted is not None:
-        wanted = wanted | {a.exprId().id() for a in _sequence(plan.references().toSeq())}
-    elif kind not in ("SubqueryAlias", "View"):
-        wanted = None
+        yield plan, wanted, entries
+    else:
+        if kind == "Filter" and wanted is not None:
+            wanted = wanted | {a.exprId().id() for a in _sequence(plan.references().toSeq())}
+        elif kind not in ("SubqueryAlias", "View"):
+            wanted = None
+        yield plan, wanted, _sequence(plan.expressions())
     for child in children:
-        yield from _reading(child, wanted)
+        yield from _nodes(child, wanted)
 
 
 def _sequence(scala: Any) -> list[Any]:
