@@ -317,6 +317,29 @@ def test_a_plan_does_not_change_an_answer(asked: Asked) -> None:
     asked.fill(ROWS)
 
 
+def test_no_join_is_made_in_shared_memory_that_rows_may_fill(asked: Asked) -> None:
+    """A parallel hash join fails where the machine's shared memory is full, which one person's many rows decide."""
+    (plan,) = asked.of("SELECT COUNT(*) FROM v JOIN v AS w ON v.id = w.id AND v.t = w.t")
+    shape = {"min_parallel_table_scan_size": "0", "parallel_setup_cost": "0", "parallel_tuple_cost": "0"}
+    shape |= {"enable_mergejoin": "off", "enable_nestloop": "off", "jit": "off"}
+    for name, value in shape.items():
+        asked.place.con.execute(f"ALTER ROLE reader SET {name} = {value}".encode())
+    try:
+        with connect(asked.place.url) as con:
+            begin(con)
+            made = []
+            for hashed in ("as we have it", "on"):
+                if hashed == "on":
+                    con.execute("SET LOCAL enable_parallel_hash = on")
+                texts = asked.engine.texts(plan)[1]
+                made.append("\n".join(row for t in texts for (row,) in con.execute(f"EXPLAIN {t}".encode()).fetchall()))
+            assert "Gather" in made[0]
+            assert "Parallel Hash" not in made[0]
+            assert "Parallel Hash" in made[1]
+    finally:
+        asked.place.con.execute("ALTER ROLE reader RESET ALL")
+
+
 class Encoded:
     """A database in another encoding, with one table that holds every character of Latin 1."""
 

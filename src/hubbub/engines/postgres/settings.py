@@ -65,6 +65,9 @@ FIXED: Final[dict[str, str]] = {
     "transaction_timeout": "0",
     "exit_on_error": "off",
     "client_min_messages": "error",
+    # Its table stands in shared memory, of which a machine may have little (a container of Docker's 64 MB) whatever
+    # work_mem says, and does not go to disk when that is full: one person's many rows would be an error.
+    "enable_parallel_hash": "off",
 }
 """Set for the transaction of every question and every look at the catalogue."""
 
@@ -97,7 +100,7 @@ FREE: Final[dict[str, str]] = {
         "enable_async_append enable_bitmapscan enable_distinct_reordering enable_eager_aggregate enable_gathermerge "
         "enable_group_by_reordering enable_hashagg enable_hashjoin enable_incremental_sort enable_indexonlyscan "
         "enable_indexscan enable_material enable_memoize enable_mergejoin enable_nestloop enable_parallel_append "
-        "enable_parallel_hash enable_partition_pruning enable_partitionwise_aggregate enable_partitionwise_join "
+        "enable_partition_pruning enable_partitionwise_aggregate enable_partitionwise_join "
         "enable_presorted_aggregate enable_self_join_elimination enable_seqscan enable_sort enable_tidscan "
         "force_parallel_mode debug_parallel_query from_collapse_limit geqo geqo_effort geqo_generations geqo_pool_size "
         "geqo_seed geqo_selection_bias geqo_threshold hash_mem_multiplier io_combine_limit jit jit_above_cost "
