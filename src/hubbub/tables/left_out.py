@@ -2,37 +2,50 @@
 
 An interval holds the *bounded* truth: a unit counts with at most R rows in each of C groups, and what is beyond is not
 in the answer, nor in its error bar. How much that is depends on the rows; that it may be something follows from the
-limits.
+limits. Nor does an interval hold the noise of another answer, with which the rows are compared or joined: it is of the
+rows that stand that comparison.
 """
 
 from __future__ import annotations
 
 import math
+from typing import Final
 
 from hubbub.tables.measure import Measurement, MeasurementKind, column_to_find
 from hubbub.tables.plan import Plan
+from hubbub.tables.relations import leaves
 
 __all__ = ["counted", "left_out"]
 
 
 def left_out(plan: Plan) -> str | None:
-    """The sentence that stands under an answer; None where all of every unit is in it."""
+    """The sentence that stands under an answer; None where all of every unit is in it, and nothing else is missing."""
+    limit = _limit(plan)
+    if any(leaf.released for leaf in leaves(plan.question.relation)):
+        noise = "the noise of the answer that rows are compared with"
+        return f"{noise} is not in the ±" if limit is None else f"bounded: {limit}; {_LEFT_OUT}, nor is {noise}"
+    return None if limit is None else f"bounded: {limit}; {_LEFT_OUT}"
+
+
+_LEFT_OUT: Final = "what that leaves out is not in the ±"
+
+
+def _limit(plan: Plan) -> str | None:
+    """How much counts of one unit; None where that is all."""
     if plan.one_row:
         return None
     rows = [m for m in plan.measurements if m.counting is not MeasurementKind.UNITS and not m.cap]
     sums = [m for m in plan.measurements if m.cap]
     if plan.clipping:
-        limit = "; ".join(counted(plan))
-    elif sums:
+        return "; ".join(counted(plan))
+    if sums:
         limit = " and ".join([*([_limits(plan)] if rows else []), *(_sum(plan, m) for m in sums)])
-        limit = f"at most {limit} of one {plan.unit}"
-    elif rows:
-        limit = f"at most {_limits(plan)} of one {plan.unit}"
-    elif plan.keys and (plan.group_count or math.inf) > plan.bounds.groups:
-        limit = f"at most {_many(plan.bounds.groups, 'group')} of one {plan.unit}"
-    else:
-        return None
-    return f"bounded: {limit}; what that leaves out is not in the ±"
+        return f"at most {limit} of one {plan.unit}"
+    if rows:
+        return f"at most {_limits(plan)} of one {plan.unit}"
+    if plan.keys and (plan.group_count or math.inf) > plan.bounds.groups:
+        return f"at most {_many(plan.bounds.groups, 'group')} of one {plan.unit}"
+    return None
 
 
 def counted(plan: Plan) -> list[str]:
