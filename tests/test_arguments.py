@@ -55,7 +55,7 @@ def test_what_is_no_amount_is_refused(bad: Any) -> None:
 def test_what_is_no_level_is_refused(bad: Any) -> None:
     with session(10) as opened:
         answer = opened.sql(SQL, epsilon=1)
-        for ask in (answer.intervals, answer.half_widths, answer.text_rows, answer["visits"].interval):
+        for ask in (answer.intervals, answer.error.half_widths, answer.text.rows, answer["visits"].interval):
             refused(opened, lambda ask=ask: ask(bad), "level")
         assert answer.intervals(Decimal("0.9")).equals(answer.intervals(0.9))
 

@@ -60,13 +60,13 @@ def test_the_answer_says_what_was_found_and_is_charged_once() -> None:
         assert (r.cost, s.remaining) == (1, 49)
         (entry,) = s.history()
     assert abs(r.to_dict()["n"][0] - 11250) < 200
-    assert r.bounded == ("bounded: at most 8 rows of one id; what that leaves out is not in the ±",)
-    assert r.notes[0].startswith("found: at most 8 rows of one id; with probability .95 at most ")
+    assert r.text.bounded == ("bounded: at most 8 rows of one id; what that leaves out is not in the ±",)
+    assert r.text.notes[0].startswith("found: at most 8 rows of one id; with probability .95 at most ")
     (found,) = r.receipt["found"]
     assert (found["what"], found["bound"]) == ("rows", "8")
     assert r.receipt["max_rows"] == 8
     assert from_json(entry.event) == Composed([DiscreteLaplace(Fraction(10, 3), 1), PureDP(Fraction(7, 10))])
-    assert hb.Release.from_wire(r.to_wire()).remarks == r.remarks
+    assert hb.Release.from_wire(r.to_wire()).text.remarks == r.text.remarks
 
 
 def test_under_a_budget_with_delta_both_are_rhos() -> None:
@@ -89,7 +89,7 @@ def test_a_bound_that_was_found_is_not_bought_again() -> None:
         first = s.sql(COUNT, epsilon=1, max_rows="auto")
         more = s.sql(COUNT, epsilon=2, max_rows="auto")
         assert from_json(s.history()[-1].event) == Composed([DiscreteLaplace(4, 8)])
-        assert more.half_widths()["n"][0] < first.half_widths()["n"][0] / 2
+        assert more.error.half_widths()["n"][0] < first.error.half_widths()["n"][0] / 2
         free = s.sql(COUNT, epsilon=1, max_rows="auto")
         assert (free.cost, free.rows()) == (0, more.rows())
         s.as_analyst("bob").sql(COUNT, epsilon=3, max_rows="auto")
@@ -138,7 +138,7 @@ def test_sums_are_clipped_to_what_was_found() -> None:
     with opened() as s:
         r = s.sql(SUM, epsilon=2)
         assert abs(r.to_dict()["s"][0] - 2.5 * 11250) < 300
-        assert r.bounded[0].startswith("bounded: at most a sum of x of 32 of one id")
+        assert r.text.bounded[0].startswith("bounded: at most a sum of x of 32 of one id")
         (part,) = r.receipt["measurements"]
         assert Fraction(part["sensitivity"]) * Fraction(part["step"]) == 32
         by_ward = s.sql("SELECT ward, SUM(x) AS s, COUNT(*) AS n FROM t GROUP BY ward", epsilon=9, max_rows="auto",
@@ -251,7 +251,7 @@ def test_what_is_declared_auto_is_found_by_each_question_that_gives_no_number() 
         c = s.check(COUNT, epsilon=1)
         assert [bound for bound, _ in c.bounds] == [4, 32, 256]
         r = s.sql(COUNT, epsilon=1)
-        assert r.notes[0].startswith("found: at most 8 rows of one id")
+        assert r.text.notes[0].startswith("found: at most 8 rows of one id")
         by_ward = s.sql("SELECT ward, COUNT(*) AS n FROM t GROUP BY ward", epsilon=9)
         assert [f["what"] for f in by_ward.receipt["found"]] == ["groups", "rows"]
         given = s.sql("SELECT ward, COUNT(*) AS n FROM t GROUP BY ward", epsilon=1, max_rows=2, max_groups=3)

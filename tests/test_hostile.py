@@ -521,7 +521,7 @@ def test_a_paid_answer_can_always_be_shown(sql: str) -> None:
         release = s.sql(sql, epsilon=HUGE)
     assert str(release)
     assert release.intervals().num_rows == len(release)
-    assert all(len(v) == len(release) for v in release.half_widths().values())
+    assert all(len(v) == len(release) for v in release.error.half_widths().values())
 
 
 def test_a_block_is_spent_by_its_own_thread_only() -> None:

@@ -60,7 +60,7 @@ def test_it_costs_at_most_three_times_what_one_who_knows_the_answer_would_pay(n:
         with opened(n, bits=SeededBits(f"{n} {seed}")) as s:
             r = s.sql(COUNT, within="10 %", at_most=CAP)
             factors.append(float(spent(s)) / oracle)
-        assert r.half_widths()["n"][0] <= 0.12 * abs(r.to_dict()["n"][0]) + 1
+        assert r.error.half_widths()["n"][0] <= 0.12 * abs(r.to_dict()["n"][0]) + 1
     assert np.mean(factors) <= 3
     assert max(factors) <= 6
 
@@ -73,7 +73,7 @@ def test_what_is_not_used_comes_back_and_the_answer_says_so() -> None:
         r = s.sql(COUNT, within="10 %", at_most=CAP)
         assert 0 < r.cost < Fraction(1, 10)
         assert s.remaining > 49
-        assert r.notes[0].startswith("stopped after step ")
+        assert r.text.notes[0].startswith("stopped after step ")
         assert r.epsilon == r.cost
         again = s.sql(COUNT, within="10 %", at_most=CAP)
         assert (again.cost, again.rows()) == (0, r.rows())
@@ -89,7 +89,7 @@ def test_groups_below_the_floor_need_not_be_exact() -> None:
     with opened(3000) as s:
         r = s.sql(by_ward, within="10 %", at_most=CAP, at_least=100)
         few = spent(s)
-        width = r.half_widths()["n"][0]
+        width = r.error.half_widths()["n"][0]
         assert width <= 0.12 * 300
         s.sql(by_ward, within="10 %", at_most=CAP)
         assert spent(s) - few == rho_of_epsilon(Fraction(20), s._ledger.balance.budget("id").delta_conversion)
@@ -100,7 +100,7 @@ def test_means_are_looked_at_by_their_own_intervals() -> None:
         r = s.sql("SELECT AVG(x) AS a, COUNT(*) AS n FROM t", within="10 %", at_most=CAP)
     (a,) = r.to_dict()["a"]
     assert abs(a - 3) < 0.4
-    assert r.half_widths()["a"][0] <= 0.12 * abs(a)
+    assert r.error.half_widths()["a"][0] <= 0.12 * abs(a)
 
 
 @pytest.mark.parametrize(

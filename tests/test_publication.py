@@ -45,8 +45,8 @@ def test_an_answer_is_published_with_its_intervals_and_what_it_promises(opened, 
     low, high = (answer.intervals().to_pydict()[f"n_{end}"] for end in ("low", "high"))
     assert [(float(r["n_low"]), float(r["n_high"])) for r in table] == list(zip(low, high, strict=True))
     assert (said["epsilon"], said["unit"], said["bounding"]["max_rows"]) == ("1", "id", 1)
-    assert said["error"]["median_half_width"]["n"] == answer.half_widths()["n"][0]
-    assert said["error"]["remarks"] == list(answer.remarks)
+    assert said["error"]["median_half_width"]["n"] == answer.error.half_widths()["n"][0]
+    assert said["error"]["remarks"] == list(answer.text.remarks)
     certified = delta_bounds(ZCDP(answer.receipt["rho"]), 1)[1]
     assert certified <= said["delta"] <= 1.01 * certified
     assert said["delta"] <= 1e-6

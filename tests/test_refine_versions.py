@@ -80,7 +80,7 @@ def test_rows_that_change_after_the_charge_leave_the_second_answer_alone(tmp_pat
             return
         again = first.refine(20)
         assert again.epsilon == 20
-        assert any("second answer alone" in note for note in again.notes)
+        assert any("second answer alone" in note for note in again.text.notes)
         ((count,),) = again.rows()
         assert min(abs(count - 1000), abs(count - 3000)) < 20  # beyond by chance: less than 1e-150
 
@@ -91,4 +91,4 @@ def test_rows_that_stay_are_combined(tmp_path):
     with opened(file) as s:
         again = s.sql(COUNT, epsilon=1).refine(2)
     assert again.epsilon == 3
-    assert again.notes == ()
+    assert again.text.notes == ()

@@ -114,28 +114,28 @@ def test_a_plot_shows_one_column_with_whiskers() -> None:
 def test_a_cell_is_marked_where_its_error_is_a_large_part_of_it() -> None:
     with session(epsilon=9, bits=SeededBits(3)) as s:
         r = s.sql("SELECT COUNT(*) AS c, SUM(n) AS s FROM visits", epsilon=2)
-    ((count, total),) = r.text_rows()
-    reach = {name: width / abs(r.to_dict()[name][0]) for name, (width,) in r.half_widths().items()}
+    ((count, total),) = r.text.rows()
+    reach = {name: width / abs(r.to_dict()[name][0]) for name, (width,) in r.error.half_widths().items()}
     assert count.startswith("~") == (reach["c"] > 0.3)
     assert total.startswith("~")
     assert reach["s"] > 0.3
-    assert not any(cell.startswith("~") for cell in r.text_rows(reliable=10 * max(reach.values()))[0])
-    assert all(cell.startswith("~") for cell in r.text_rows(reliable=min(reach.values()) / 2)[0])
+    assert not any(cell.startswith("~") for cell in r.text.rows(reliable=10 * max(reach.values()))[0])
+    assert all(cell.startswith("~") for cell in r.text.rows(reliable=min(reach.values()) / 2)[0])
     assert "~" in r._repr_html_()
     for wrong in (0, -1, math.nan, True, "a"):
         with pytest.raises(hb.ParameterError, match="reliable="):
-            r.text_rows(reliable=wrong)  # type: ignore[arg-type]
+            r.text.rows(reliable=wrong)  # type: ignore[arg-type]
 
 
 def test_a_quantile_is_shown_with_both_ends_and_says_when_they_are_the_whole_range() -> None:
     sql = "SELECT MEDIAN(age) AS m, MEDIAN(age) / 2 AS h, COUNT(DISTINCT id) AS u FROM visits"
     with session(epsilon=10 * HUGE, bits=SeededBits(1)) as s:
         little, much = (s.sql(sql, epsilon=e) for e in ("0.001", HUGE))
-    ((unknown, half, _),) = little.text_rows(0.9)
+    ((unknown, half, _),) = little.text.rows(0.9)
     assert unknown.endswith("(0..128, the whole range)")
     assert "±" in half  # computed from it: the quantiles of its draws
     assert "the whole range" not in str(much)
-    assert ".." in much.text_rows()[0][0]
+    assert ".." in much.text.rows()[0][0]
 
 
 def test_an_answer_without_a_limit_says_nothing_of_bounding() -> None:
@@ -143,9 +143,9 @@ def test_an_answer_without_a_limit_says_nothing_of_bounding() -> None:
         units = s.sql("SELECT COUNT(DISTINCT id) AS u FROM visits", epsilon=1)
         of_two = s.sql("SELECT ok, COUNT(DISTINCT id) AS u FROM visits GROUP BY ok", epsilon=1, max_groups=2)
         each = s.sql("SELECT COUNT(*) AS n FROM (SELECT id FROM visits GROUP BY id)", epsilon=1)
-    assert units.bounded == each.bounded == ()
-    assert of_two.bounded == ("bounded: at most 2 groups of one id; what that leaves out is not in the ±",)
-    assert hb.Release.from_wire(of_two.to_wire()).remarks == of_two.remarks
+    assert units.text.bounded == each.text.bounded == ()
+    assert of_two.text.bounded == ("bounded: at most 2 groups of one id; what that leaves out is not in the ±",)
+    assert hb.Release.from_wire(of_two.to_wire()).text.remarks == of_two.text.remarks
 
 
 @pytest.mark.parametrize("end", ["MIN", "MAX"])
@@ -204,7 +204,7 @@ def test_draws_are_other_answers_of_the_known_noise() -> None:
     """10,000 draws of scale 3: mean and deviation within 6 standard errors (false alarm below 1e-8), fixed bits."""
     with session(epsilon=1, bits=SeededBits(4)) as s:
         r = s.sql("SELECT ward, COUNT(DISTINCT id) AS c FROM visits GROUP BY ward", epsilon=1)
-    drawn = r.draws(10_000)
+    drawn = r.error.draws(10_000)
     scale = float(4)  # four groups for one unit, at epsilon 1
     assert drawn["c"].shape == (10_000, 4)
     assert drawn["ward"].tolist() == ["A", "B", "C", None]
@@ -212,13 +212,13 @@ def test_draws_are_other_answers_of_the_known_noise() -> None:
     assert abs(noise.mean()) < 6 * math.sqrt(2) * scale / math.sqrt(noise.size)
     assert abs(noise.std() / (math.sqrt(2) * scale) - 1) < 6 * 1.2 / math.sqrt(noise.size)
     with pytest.raises(hb.ParameterError, match="draws"):
-        r.draws(0)
+        r.error.draws(0)
 
 
 def test_the_columns_of_a_draw_belong_together() -> None:
     with session(epsilon=1, bits=SeededBits(4)) as s:
         r = s.sql("SELECT COUNT(*) AS c, 2 * COUNT(*) AS t, SUM(n) / COUNT(*) AS m, SUM(n) AS s FROM visits", epsilon=1)
-    drawn = r.draws(50)
+    drawn = r.error.draws(50)
     assert (drawn["t"] == 2 * drawn["c"]).all()
     assert np.allclose(drawn["m"], drawn["s"] / drawn["c"], equal_nan=True) or (drawn["c"] == 0).any()
 
@@ -284,7 +284,7 @@ def test_an_outer_part_beyond_rows_has_intervals_too() -> None:
         for low, value, high in zip(table[f"{name}_low"], table[name], table[f"{name}_high"], strict=True):
             assert low < value < high
     assert sum(table["share"]) == pytest.approx(1)
-    assert r.draws(20)["share"].shape == (20, 4)
+    assert r.error.draws(20)["share"].shape == (20, 4)
 
 
 def test_which_columns_are_noisy_is_read_from_the_statement() -> None:
@@ -335,7 +335,7 @@ def test_refining_combines_both_answers() -> None:
         better = r.refine(2)
         assert s.remaining == 6
     assert better.cost == 2
-    assert better.half_widths()["c"][0] < r.half_widths()["c"][0] / 2
+    assert better.error.half_widths()["c"][0] < r.error.half_widths()["c"][0] / 2
     with pytest.raises(hb.QueryError, match="cannot be refined"):
         better.refine(1)
 
@@ -348,4 +348,25 @@ def test_an_exact_answer_has_no_error_bars() -> None:
     assert r.intervals().column_names == ["ward", "beds"]
     assert (r["beds"] * 2).values.tolist() == [8, 50]
     assert "exact" in r._repr_html_()
-    assert r.draws(3)["beds"].tolist() == [4, 25]
+    assert r.error.draws(3)["beds"].tolist() == [4, 25]
+
+
+def test_names_that_a_release_had_lead_to_its_words_its_error_and_its_refining() -> None:
+    with session() as s:
+        answer = s.sql("SELECT COUNT(*) AS n FROM visits", epsilon=1)
+    new = {"text_rows": answer.text.rows, "half_widths": answer.error.half_widths, "draws": answer.error.draws}
+    for name, method in (new | {"check_refine": answer.refine.check}).items():
+        with pytest.warns(DeprecationWarning, match=rf"Release\.{name} is now Release\.(text|error|refine)\.\w+;"):
+            assert getattr(answer, name).__name__ == method.__name__
+    for name in ("bounded", "notes", "remarks"):
+        with pytest.warns(DeprecationWarning, match=rf"Release\.{name} is now Release\.text\.{name};"):
+            assert getattr(answer, name) == getattr(answer.text, name)
+    public = {name for name in dir(answer) if not name.startswith("_")}
+    assert len(public) <= 20
+    assert {"text", "error", "refine", "intervals", "rows"} <= public
+    exact = hb.Release(answer.cost, False, "", {}, _exact=answer.to_arrow())
+    for ask in (exact.refine, exact.refine.check):
+        with pytest.raises(hb.QueryError, match="cannot be refined"):
+            ask(1)
+    with pytest.raises(hb.ParameterError, match="refine: 'epsilom' is not an argument"):
+        answer.refine(epsilom=1)  # type: ignore[call-arg]

@@ -233,7 +233,7 @@ def test_an_outer_part_that_is_slow_to_draw_again_has_an_answer_without_interval
         assert release.rows() == [(1_200_000.0,)]
         assert "± ?" in str(release)
         with pytest.raises(hb.QueryError, match="Ask for fewer"):
-            release.draws(100_000)
+            release.error.draws(100_000)
 
 
 @pytest.mark.parametrize(

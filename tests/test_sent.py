@@ -55,17 +55,17 @@ def test_an_answer_is_the_same_after_the_wire(session: hb.Session, sql: str) -> 
     back = Release.from_wire(sent)
     assert back.to_arrow().equals(release.to_arrow())
     assert str(back) == str(release)
-    assert (back.cost, back.epsilon, back.charge_id, back.notes) == (
+    assert (back.cost, back.epsilon, back.charge_id, back.text.notes) == (
         release.cost,
         release.epsilon,
         release.charge_id,
-        release.notes,
+        release.text.notes,
     )
     assert json.loads(json.dumps(dict(back.receipt))) == json.loads(json.dumps(dict(release.receipt), default=str))
     for level in LEVELS:
         assert back.intervals(level).equals(release.intervals(level))
-        for name, widths in release.half_widths(level).items():
-            np.testing.assert_array_equal(back.half_widths(level)[name], widths)
+        for name, widths in release.error.half_widths(level).items():
+            np.testing.assert_array_equal(back.error.half_widths(level)[name], widths)
 
 
 def test_what_was_not_sent_is_refused_in_our_words(session: hb.Session) -> None:
@@ -73,7 +73,7 @@ def test_what_was_not_sent_is_refused_in_our_words(session: hb.Session) -> None:
     with pytest.raises(hb.ParameterError, match="sent with intervals at"):
         back.intervals(0.123)
     with pytest.raises(hb.QueryError, match="no draws"):
-        back.draws(10)
+        back.error.draws(10)
     with pytest.raises(hb.QueryError, match="cannot be refined"):
         back.refine(1)
 

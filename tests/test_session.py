@@ -244,7 +244,7 @@ def test_check_predicts_the_interval_that_the_release_has() -> None:
     sql = "SELECT ward, COUNT(*) AS c, SUM(n) AS s, COUNT(DISTINCT id) AS u FROM visits GROUP BY ward"
     with session(epsilon=1) as s:
         check = {c.name: c.plus_minus for c in s.check(sql, epsilon=1).columns}
-        reach = s.sql(sql, epsilon=1).half_widths(0.95)
+        reach = s.sql(sql, epsilon=1).error.half_widths(0.95)
     assert {name: [w] * 4 for name, w in check.items()} == reach
 
 

@@ -48,7 +48,7 @@ def test_the_interval_holds_the_total_at_the_largest_bound_measured_and_it_is_pr
         bound = int(r.receipt["found"][0]["bound"])
         low, high = ends(r, "n")
         missed += not low <= 11250 + 5 * min(32, 4 * bound) + min(300, 4 * bound) <= high
-        assert f"up to {4 * bound} rows of one id" in r.bounded[0]
+        assert f"up to {4 * bound} rows of one id" in r.text.bounded[0]
         assert high > ends(plain, "n")[1]
         assert low < ends(plain, "n")[0]  # the noise at 97.5 %
     assert missed <= 2
@@ -60,9 +60,9 @@ def test_by_a_statement_it_holds_the_truth_and_says_whose_it_is() -> None:
         same = s.sql(COUNT, epsilon=1, max_rows="auto", total_error=True, rows_per_unit_at_most=1)
     low, high = ends(r, "n")
     assert low <= 11250 + 160 + 300 <= high
-    assert "the analyst stated that no id has more" in r.bounded[0]
+    assert "the analyst stated that no id has more" in r.text.bounded[0]
     assert ends(same, "n")[1] < high  # nothing beyond the bound: noise alone
-    assert hb.Release.from_wire(r.to_wire()).bounded == r.bounded
+    assert hb.Release.from_wire(r.to_wire()).text.bounded == r.text.bounded
 
 
 def test_by_the_stewards_statement_it_holds_the_truth_and_is_printed_as_hers() -> None:
@@ -76,11 +76,11 @@ def test_by_the_stewards_statement_it_holds_the_truth_and_is_printed_as_hers() -
     low, high = ends(r, "n")
     assert low <= 11250 + 160 + 300 <= high
     told = "up to 300 rows of one id: the steward stated that no id has more"
-    assert r.bounded[0].endswith(told)
-    assert (looser.bounded, ends(looser, "n")) == (r.bounded, (low, high))
-    assert tighter.bounded[0].endswith("up to 299 rows of one id: the analyst stated that no id has more")
-    assert condition.bounded[0].endswith(told)
-    assert "stated" not in twice.bounded[0]  # there each row stands twice, and the statement is about the table
+    assert r.text.bounded[0].endswith(told)
+    assert (looser.text.bounded, ends(looser, "n")) == (r.text.bounded, (low, high))
+    assert tighter.text.bounded[0].endswith("up to 299 rows of one id: the analyst stated that no id has more")
+    assert condition.text.bounded[0].endswith(told)
+    assert "stated" not in twice.text.bounded[0]  # there each row stands twice, and the statement is about the table
 
 
 def test_a_policy_states_it_and_the_draw_is_the_same(tmp_path: Path) -> None:
@@ -103,8 +103,8 @@ unit = "id"
     with Session.from_policy(policy) as s:
         after = s.sql(COUNT, **options)
     assert (after.charged, after.rows()) == (False, before.rows())
-    assert "the steward stated that no id has more" in after.bounded[0]
-    assert "stated" not in before.bounded[0]
+    assert "the steward stated that no id has more" in after.text.bounded[0]
+    assert "stated" not in before.text.bounded[0]
     for wrong in ("0", "true", '"auto"'):
         policy.write_text(f"{text}rows_per_unit_at_most = {wrong}\n")
         with pytest.raises(hb.PolicyError, match="rows_per_unit_at_most"):

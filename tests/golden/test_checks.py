@@ -112,7 +112,7 @@ def _said(asked: Asked) -> str:
             # Rows of public tables alone come in no order of their own.
             told += sorted(repr(rounded(row)) for row in release.rows())[:3]
             told += sorted(repr(rounded(tuple(row.values()))) for row in release.intervals().to_pylist())[:3]
-            told += [str(note) for note in release.notes]
+            told += [str(note) for note in release.text.notes]
     return "\n".join([head, *told])
 
 

@@ -29,7 +29,7 @@ def ask(path: str) -> dict[str, list[float]]:
         answer = session.sql(QUESTION, epsilon=0.1)
         assert_type(answer, hb.Release)
         assert_type(answer.epsilon, Fraction)
-        return answer.half_widths()
+        return answer.error.half_widths()
 
 
 def verbs(session: hb.Session) -> hb.Release:

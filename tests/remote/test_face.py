@@ -205,7 +205,7 @@ def test_an_answer_in_all_its_forms(answer):
 def test_intervals_at_any_level(answer, level):
     table = answer.intervals(level)
     assert table.column_names == ["ward", "n", "n_low", "n_high", "m", "m_low", "m_high"]
-    widths, wider = answer.half_widths(level)["n"], answer.half_widths(0.9995)["n"]
+    widths, wider = answer.error.half_widths(level)["n"], answer.error.half_widths(0.9995)["n"]
     assert all(a <= b for a, b in zip(widths, wider, strict=True))
     with pytest.raises(hb.ParameterError, match="a level lies between 0 and 1"):
         answer.intervals(2)
@@ -259,14 +259,14 @@ def test_a_budget_that_is_spent_says_what_was_asked_and_what_is_left(face, refer
 
 def test_a_refined_answer_is_better_and_told_before(face):
     first = face.sql("SELECT SUM(n) AS s FROM visits", epsilon="0.5")
-    told = first.check_refine("0.5")
+    told = first.refine.check("0.5")
     assert (told.epsilon, told.helps, told.fits) == (Fraction(1, 2), True, True)
     (name, now, then, unit) = told.columns[0]
     assert (name, unit) == ("s", "")
     assert then < now
     better = first.refine("0.5")
     assert better.epsilon == 1
-    assert better.half_widths()["s"][0] == pytest.approx(then, rel=0.05)
+    assert better.error.half_widths()["s"][0] == pytest.approx(then, rel=0.05)
     with pytest.raises(hb.QueryError, match="cannot be refined"):
         better.refine("0.5")
     with pytest.raises(hb.QueryError, match="would not make this answer better"):

@@ -38,10 +38,10 @@ def service(place):
 def test_a_bound_is_found_in_the_charge_and_the_answer_says_so(service):
     assert [bound for bound, _ in service.check(COUNT, epsilon=4, max_rows="auto").bounds] == [4, 32, 256]
     r = service.sql(COUNT, epsilon=4, max_rows="auto")
-    assert r.notes[0].startswith("found: at most 8 rows of one id; with probability .95 at most ")
+    assert r.text.notes[0].startswith("found: at most 8 rows of one id; with probability .95 at most ")
     assert r.receipt["found"][0]["bound"] == "8"
     s = service.sql("SELECT SUM(x) AS s FROM v", epsilon=4)
-    assert s.bounded[0].startswith("bounded: at most a sum of x of 16 of one id")
+    assert s.text.bounded[0].startswith("bounded: at most a sum of x of 16 of one id")
 
 
 def test_limits_are_looked_at(service):
@@ -62,7 +62,7 @@ def test_limits_are_looked_at(service):
 def test_a_share_of_the_answer_gives_back_what_it_did_not_use(service):
     before = service.remaining
     r = service.sql(UNITS, within="10 %", at_most=20)
-    assert r.notes[0].startswith("stopped after step ")
+    assert r.text.notes[0].startswith("stopped after step ")
     assert r.cost < 1
     assert before - service.remaining < 2
 

@@ -106,7 +106,7 @@ def test_a_bound_is_found_in_the_charge_of_its_answer_which_has_two_answer_times
     w.until(2 * ANSWER_TIME)
     r = Release.from_wire(w.desk.answer("ada", one["id"])["answer"])
     assert abs(r.to_dict()["n"][0] - 11250) < 200
-    assert r.notes[0].startswith("found: at most 8 rows of one id; with probability .95 at most ")
+    assert r.text.notes[0].startswith("found: at most 8 rows of one id; with probability .95 at most ")
     assert r.receipt["found"][0]["bound"] == "8"
     (entry,) = [e for e in w.ledger.record.history() if e.kind == "question"]
     assert from_json(entry.event) == Composed([DiscreteLaplace(Fraction(10, 3), 1), PureDP(Fraction(7, 10))])
@@ -205,7 +205,7 @@ def test_a_share_of_the_answer_gives_back_what_it_did_not_use_at_its_release(wor
     w.until(5)
     r = Release.from_wire(w.desk.answer("ada", one["id"])["answer"])
     assert abs(r.to_dict()["n"][0] - 3000) < 600
-    assert r.notes[0].startswith("stopped after step ")
+    assert r.text.notes[0].startswith("stopped after step ")
     assert held < left(w) < whole
     assert float(whole - left(w)) < 1
     assert w.desk.answers("bob")[0]["costs"] != "5"

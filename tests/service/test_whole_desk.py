@@ -50,8 +50,10 @@ def test_a_refined_answer_combines_both_draws(world):
     again = Release.from_wire(w.desk.ask("ada", COUNT, {"epsilon": "0.4"}, "s")["answer"])
     assert after.epsilon == hb.Budget("1/2").epsilon
     assert [name for name, *_ in told["columns"]] == ["n"]
-    assert after.half_widths()["n"][0] == pytest.approx(told["columns"][0][2], rel=0.01)
-    assert after.half_widths()["n"][0] <= min(before.half_widths()["n"][0], again.half_widths()["n"][0])
+    assert after.error.half_widths()["n"][0] == pytest.approx(told["columns"][0][2], rel=0.01)
+    assert after.error.half_widths()["n"][0] <= min(
+        before.error.half_widths()["n"][0], again.error.half_widths()["n"][0]
+    )
     low, high = sorted(r.to_dict()["n"][0] for r in (before, again))
     assert low <= after.to_dict()["n"][0] <= high
     with pytest.raises(hb.QueryError, match="cannot be refined"):
@@ -222,9 +224,9 @@ def test_an_answer_in_other_forms_and_at_other_levels(world):
     w = world()
     one = answered(w, WARDS)
     wide, usual = (Release.from_wire(w.desk.answer("ada", one, **more)["answer"]) for more in ({"level": "0.97"}, {}))
-    assert wide.half_widths(0.97)["n"] > usual.half_widths(0.95)["n"]
+    assert wide.error.half_widths(0.97)["n"] > usual.error.half_widths(0.95)["n"]
     with pytest.raises(hb.errors.ParameterError, match="sent with intervals at"):
-        usual.half_widths(0.97)
+        usual.error.half_widths(0.97)
     told = base64.b64decode(w.desk.answer("ada", one, form="arrow")["arrow"])
     table = pa.ipc.open_stream(told).read_all()
     assert table.to_pydict() == usual.to_dict()

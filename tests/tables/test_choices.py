@@ -159,7 +159,7 @@ def test_what_is_chosen_is_told_with_its_statement_and_without_an_interval() -> 
         assert "its last place is within" in str(top)
         with pytest.raises(hb.ParameterError, match="column of numbers"):
             top["m"]
-        assert top.half_widths() == {}
+        assert top.error.half_widths() == {}
         computed = s.sql("SELECT MODE(n) + 1 AS next FROM visits", epsilon=1).intervals().to_pylist()[0]
         assert computed["next_low"] < 10 < 90 < computed["next_high"]  # any declared value
 

@@ -184,7 +184,7 @@ def test_every_face_of_an_answer_has_the_note() -> None:
         assert "note: ward has no declared value 'x<y'" in str(answer)
         assert "note: ward has no declared value 'x<y'" in str(s.check(sql, epsilon=1))
         assert "has no declared value &#x27;x&lt;y&#x27;" in answer._repr_html_()
-        assert s.sql(sql, epsilon=1).notes == answer.notes != ()
+        assert s.sql(sql, epsilon=1).text.notes == answer.text.notes != ()
 
 
 def test_what_is_refused_is_met_by_no_declared_row_and_the_rest_by_one() -> None:

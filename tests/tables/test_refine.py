@@ -126,12 +126,12 @@ def test_counts_of_one_law_have_one_half_width() -> None:
         with hb.Session({"visits": visits()}, budget=budget, ledger=None, _bits=SeededBits(2)) as s:
             answer = s.sql(wards, epsilon=amounts[0])
             told = s.check(wards, epsilon=amounts[0]).columns
-            foreseen = answer.check_refine(amounts[1])
+            foreseen = answer.refine.check(amounts[1])
             better = answer.refine(amounts[1])
         for column, (name, now, then, unit) in zip(told, foreseen.columns, strict=True):
             assert (column.name, unit) == (name, "")
-            assert set(answer.half_widths()[name]) == {now} == {column.plus_minus}
-            assert set(better.half_widths()[name]) == {then}
+            assert set(answer.error.half_widths()[name]) == {now} == {column.plus_minus}
+            assert set(better.error.half_widths()[name]) == {then}
             assert then < now
 
 
@@ -153,7 +153,7 @@ def test_a_refined_count_holds_the_truth_as_often_as_it_says() -> None:
 def test_refine_is_refused_before_the_charge_where_it_would_not_help() -> None:
     with session(epsilon=50, bits=SeededBits(4)) as s:
         answer = s.sql("SELECT ward, COUNT(*) AS c FROM visits GROUP BY ward", epsilon=5)
-        assert not answer.check_refine("0.1").helps
+        assert not answer.refine.check("0.1").helps
         with pytest.raises(
             hb.QueryError, match=r"would not make this answer better\. With epsilon=.* it would\. Nothing"
         ) as refused:
@@ -161,21 +161,21 @@ def test_refine_is_refused_before_the_charge_where_it_would_not_help() -> None:
         assert len(s.history()) == 1
         [more] = refused.value.remedies
         attempt, _ = more.apply(Attempt("", {"epsilon": "0.1"}), {})
-        assert answer.check_refine(**attempt.options).helps
-        check = answer.check_refine(10)
+        assert answer.refine.check(**attempt.options).helps
+        check = answer.refine.check(10)
         assert (check.epsilon, check.left, check.helps, check.fits) == (10, 45, True, True)
         assert "refined" in str(check)
-        assert not answer.check_refine(46).fits
+        assert not answer.refine.check(46).fits
         assert len(s.history()) == 1
-        assert answer.refine(10).half_widths()["c"] == [check.columns[0][2]] * 4
+        assert answer.refine(10).error.half_widths()["c"] == [check.columns[0][2]] * 4
 
 
 def test_a_quantile_is_that_of_the_dearer_draw() -> None:
     with session(epsilon=10 * HUGE) as s:
         sure = s.sql("SELECT MEDIAN(n) AS m, COUNT(*) AS c FROM visits", epsilon=HUGE)
-        assert sure.check_refine(1).columns[0][1] == sure.check_refine(1).columns[0][2]
+        assert sure.refine.check(1).columns[0][1] == sure.refine.check(1).columns[0][2]
         vague = s.sql("SELECT MEDIAN(n) AS m, COUNT(*) AS c FROM visits", epsilon="0.01", fresh=True)
-        assert vague.check_refine(HUGE).columns[0][2] < vague.check_refine(HUGE).columns[0][1]
+        assert vague.refine.check(HUGE).columns[0][2] < vague.refine.check(HUGE).columns[0][1]
         assert vague.refine(HUGE).rows()[0][0] in (3, 4)  # the two in the middle
         assert sure.rows()[0][0] in (3, 4)
 
@@ -185,4 +185,4 @@ def test_what_cannot_be_refined_has_no_check_either() -> None:
         answer = s.sql("SELECT COUNT(*) AS c FROM visits", epsilon=1)
         for one in (answer.refine(2), s.sql("SELECT ward FROM wards", epsilon=1)):
             with pytest.raises(hb.QueryError, match="cannot be refined"):
-                one.check_refine(1)
+                one.refine.check(1)

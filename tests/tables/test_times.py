@@ -162,7 +162,7 @@ def test_answers_intervals_and_draws_are_dates_and_times() -> None:
     # At more than the brackets' level nothing is claimed but the declared range.
     wide = r.intervals(0.99).to_pylist()[0]
     assert (wide["d_low"], wide["d_high"]) == (dt.date(2020, 1, 1), dt.date(2021, 12, 31))
-    drawn = r.draws(20)
+    drawn = r.error.draws(20)
     assert drawn["d"].dtype == np.dtype("datetime64[D]")
     assert drawn["m"].dtype == np.dtype("datetime64[us]")
     assert drawn["d"].shape == (20, 2)
@@ -186,7 +186,7 @@ def test_what_is_shown_of_dates() -> None:
     assert text.splitlines()[1].split(",")[1:4] == ["2021-11-24", "2021-11-24", "2021-12-31"]
     assert json.loads(as_json(table.to_pylist()))[0]["m"] == "2020-01-01T12:00:00"
     assert r.to_dict()["x"] == [dt.timedelta(hours=6 * 98)] * 2 or r.to_dict()["x"][1] == dt.timedelta(hours=6 * 100)
-    assert r.draws(5)["x"].dtype == np.dtype("timedelta64[us]")
+    assert r.error.draws(5)["x"].dtype == np.dtype("timedelta64[us]")
     page = r._repr_html_()
     assert "2021-11-24" in page
     assert page.count("<svg") == (len(r) > 1)
@@ -300,10 +300,10 @@ def test_times_and_dates_far_away_are_answered_shown_and_drawn(
         step = (high - low) / 2**15 + dt.timedelta(days=1)
         assert max(row["m_low"] - moment, moment - row["m_high"], abs(row["m"] - moment)) <= step
         assert abs(row["d"] - moment.date()) <= step
-    drawn = r.draws(50)
+    drawn = r.error.draws(50)
     assert not any(np.isnat(drawn[c]).any() for c in "mdx")
     assert all(low <= day <= high for day in drawn["d"].ravel().tolist())
-    assert all(np.isfinite(widths).all() for widths in r.half_widths().values())
+    assert all(np.isfinite(widths).all() for widths in r.error.half_widths().values())
     assert f"{row['d'].isoformat()} (" in str(r)
     assert row["d"].isoformat() in r._repr_html_()
     assert r.to_pandas().shape == (1, 3)

@@ -141,7 +141,7 @@ def test_a_price_says_for_which_weights_the_error_of_a_mean_is() -> None:
             told = s.check("SELECT AVG(x) AS m FROM v", epsilon=1, weight="w", max_total=1).columns[0]
             answer = s.sql("SELECT AVG(x) AS m FROM v", epsilon=1, weight="w", max_total=1)
         assert told.unit_note == "at most, if a group has 1,000 values, their weights half of the largest on average"
-        assert answer.half_widths()["m"][0] <= 1.5 * told.plus_minus
+        assert answer.error.half_widths()["m"][0] <= 1.5 * told.plus_minus
 
 
 def test_twice_the_weight_is_twice_the_noise() -> None:
@@ -150,7 +150,7 @@ def test_twice_the_weight_is_twice_the_noise() -> None:
     for most in (10, 20):
         declared = hb.table(table, unit="id", max_rows=1, max_groups=1, columns={**COLUMNS, "w": hb.between(0, most)})
         with session(epsilon=10, v=declared) as s:
-            widths.append(s.sql("SELECT SUM(x) AS s FROM v", epsilon=1, weight="w").half_widths()["s"][0])
+            widths.append(s.sql("SELECT SUM(x) AS s FROM v", epsilon=1, weight="w").error.half_widths()["s"][0])
     assert widths[1] == pytest.approx(2 * widths[0], rel=0.01)
 
 

@@ -16,20 +16,23 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
-from hubbub.answer.cells import free_name, label, unreliable, with_ends, with_reach
+from hubbub.answer.cells import free_name, label
 from hubbub.answer.column import Column
+from hubbub.answer.error import AnswerError
 from hubbub.answer.evaluate import EvaluatedStatement, as_column, floats
 from hubbub.answer.intervals import FIRST_MOMENT, LAST_MOMENT
+from hubbub.answer.text import AnswerText
 from hubbub.answer.wire import SentAnswer, read_release, written_release
-from hubbub.arguments import RELIABLE, a_level, a_share
+from hubbub.arguments import a_level
 from hubbub.errors import ParameterError, PolicyError, QueryError
-from hubbub.keywords import named_calls
+from hubbub.keywords import named, named_calls
 from hubbub.ledger.budget import decimal_text, short_text
+from hubbub.moved import Moved
 from hubbub.plots.page import html_lines, html_table
 from hubbub.tables.columns import Scalar
 from hubbub.tables.functions import DAY
@@ -40,6 +43,7 @@ if TYPE_CHECKING:
 __all__ = ["Refinement", "Refining", "Release", "text_table"]
 
 Cell = Scalar
+_Way = TypeVar("_Way")
 
 SHOWN = 40
 """A picture in a notebook shows at most so many rows."""
@@ -69,33 +73,75 @@ class Refinement:
         return "\n".join(line.rstrip() for line in lines)
 
 
+@named_calls
 @dataclass(frozen=True)
 class Refining:
-    """How an answer is made better, and what is known of that before."""
+    """How an answer is made better, `answer.refine(epsilon)`, and what is known of that before."""
 
-    refine: Callable[[Any], Release]
-    check: Callable[[Any], Refinement]
+    _refine: Callable[[Any], Release] | None = None
+    _foresee: Callable[[Any], Refinement] | None = None
+
+    def refine(self, epsilon: Any) -> Release:
+        """The answer made better: asked again at a further `epsilon`, both draws combined.
+
+        `epsilon` is charged in addition to what was. Sums and counts are combined first, by inverse variances
+        (covariances where their errors go together), ratios formed then; quantiles are those of the dearer draw.
+        `check` tells before what comes of it.
+
+        Raises QueryError, before the charge, where it would not help: where no interval would be narrower, or one would
+        be wider; and for an answer that cannot be refined: one about public tables, one with private groups, one that
+        was refined, or one whose data has a newer version.
+        """
+        return _known(self._refine)(epsilon)
+
+    __call__ = named(refine)
+    del refine
+
+    def check(self, epsilon: Any) -> Refinement:
+        """How wide the intervals are now, how wide they would be after `refine`, and what it costs.
+
+        Reads no rows and charges nothing: it follows from this answer and from scales.
+
+        Raises QueryError for an answer that cannot be refined.
+        """
+        return _known(self._foresee)(epsilon)
+
+
+def _known(way: Callable[[Any], _Way] | None) -> Callable[[Any], _Way]:
+    if way is None:
+        raise QueryError("this answer cannot be refined. Ask the question again, at a larger epsilon.")
+    return way
 
 
 @named_calls
 @dataclass(frozen=True, eq=False)
-class Release:
+class Release(Moved):
     """An answer. `columns` and `rows()` are the table; the rest says how good it is and what it cost.
 
     cost: what was charged for it, exactly. charged: False where a stored release was handed out again, for nothing.
     receipt: what was asked of whom, by which mechanism, at which scale. epsilon: the epsilon it was drawn at, 0 for an
-    exact answer about public tables. notes: what is odd about the question, found from declarations alone.
+    exact answer about public tables. refine: how it is made better, at a further epsilon.
     """
+
+    _moved: ClassVar[Mapping[str, str]] = {
+        "bounded": "text.bounded",
+        "check_refine": "refine.check",
+        "draws": "error.draws",
+        "half_widths": "error.half_widths",
+        "notes": "text.notes",
+        "remarks": "text.remarks",
+        "text_rows": "text.rows",
+    }
 
     cost: Fraction
     charged: bool
     charge_id: str
     receipt: Mapping[str, Any] = field(repr=False)
     epsilon: Fraction = Fraction(0)
-    notes: tuple[str, ...] = ()
+    _notes: tuple[str, ...] = ()
     _answered: EvaluatedStatement | SentAnswer | None = field(default=None, repr=False)
     _exact: Any = field(default=None, repr=False)
-    _refine: Refining | None = field(default=None, repr=False)
+    refine: Refining = field(default=Refining(), repr=False)
     _left: Fraction | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
@@ -166,6 +212,16 @@ class Release:
             "the ledger too; asked again, it is free."
         )
 
+    @property
+    def text(self) -> AnswerText:
+        """The answer in words: its rows, and what stands under them."""
+        return AnswerText(self)
+
+    @property
+    def error(self) -> AnswerError:
+        """Its error as numbers: half-widths of intervals, and other draws of the noise."""
+        return AnswerError(self)
+
     # -- errors -----------------------------------------------------------------------------------------------
 
     def intervals(self, level: float = 0.95) -> pa.Table:
@@ -198,52 +254,18 @@ class Release:
         """
         from hubbub.answer.publication import Publication, described
 
-        widths = {name: sorted(w for w in each if np.isfinite(w)) for name, each in self.half_widths(level).items()}
+        widths = {
+            name: sorted(w for w in each if np.isfinite(w)) for name, each in self.error.half_widths(level).items()
+        }
         error = {
             "level": level,
             "median_half_width": {name: w[len(w) // 2] for name, w in widths.items() if w},
-            "remarks": list(self.remarks),
+            "remarks": list(self.text.remarks),
         }
         title = title or str(self.receipt.get("sql", "an answer"))
         about = described(title, self.receipt, kind="answer", error=error)
         tables = {"answer": self.intervals(level).to_pydict()}
         return Publication(title, tables, about, self._html("")).write(folder, force=force)
-
-    def half_widths(self, level: float = 0.95) -> dict[str, list[float]]:
-        """The larger distance from each estimate to an end of its interval, by column of the answer; NaN for NULL.
-
-        Of dates in days, of times in seconds.
-        """
-        widths = {}
-        for i, (low, high) in self._every_end(level).items():
-            values, kind = self._floats(i), self.to_arrow().schema.field(i).type
-            times = 1e-6 if pa.types.is_temporal(kind) and not pa.types.is_date(kind) else 1.0
-            widths[self.columns[i]] = (np.maximum(values - low, high - values) * times).tolist()
-        return widths
-
-    def draws(self, n: int = 1000) -> dict[str, Any]:
-        """Other answers that the known noise could have given: for each estimate an array of `n` draws by rows.
-
-        The columns of a draw belong together; dates and times are numpy's. An exact column is an array of its values.
-
-        Raises ParameterError unless 1 <= n <= 100,000; QueryError where the SQL above the aggregates is too slow to be
-        run so often.
-        """
-        if isinstance(n, bool) or not isinstance(n, int) or not 1 <= n <= 100_000:
-            raise ParameterError(f"draws: n={n!r}; allowed is a whole number from 1 to 100,000.")
-        drawn = {} if self._answered is None else self._answered.draws(n).columns
-        if any(len(values) < n for values in drawn.values()):
-            raise QueryError(
-                f"draws: n={n:,} is too many here: each runs the SQL above the aggregates again, and the time for that "
-                "is up. Ask for fewer."
-            )
-        table = self.to_arrow()
-        return {
-            name: _of_type(drawn[i], table.schema.field(i).type)
-            if i in drawn
-            else table.column(i).to_numpy(zero_copy_only=False)
-            for i, name in enumerate(self.columns)
-        }
 
     def __getitem__(self, name: str) -> Column:
         """A column of numbers as a quantity with an error: `r["cost"] / r["visits"]`.
@@ -265,34 +287,6 @@ class Release:
         return Column(
             name, values, draws, self._row_keys, charges, lambda level: answered.ends(at, level), answered.stopped
         )
-
-    def refine(self, epsilon: Any) -> Release:
-        """The answer made better: asked again at a further `epsilon`, both draws combined.
-
-        `epsilon` is charged in addition to what was. Sums and counts are combined first, by inverse variances
-        (covariances where their errors go together), ratios formed then; quantiles are those of the dearer draw.
-        `check_refine` tells before what comes of it.
-
-        Raises QueryError, before the charge, where it would not help: where no interval would be narrower, or one would
-        be wider; and for an answer that cannot be refined: one about public tables, one with private groups, one that
-        was refined, or one whose data has a newer version.
-        """
-        return self._refiner.refine(epsilon)
-
-    def check_refine(self, epsilon: Any) -> Refinement:
-        """How wide the intervals are now, how wide they would be after `refine`, and what it costs.
-
-        Reads no rows and charges nothing: it follows from this answer and from scales.
-
-        Raises QueryError for an answer that cannot be refined.
-        """
-        return self._refiner.check(epsilon)
-
-    @property
-    def _refiner(self) -> Refining:
-        if self._refine is None:
-            raise QueryError("this answer cannot be refined. Ask the question again, at a larger epsilon.")
-        return self._refine
 
     def _floats(self, i: int) -> Any:
         return floats(self.to_arrow().column(i))
@@ -333,13 +327,13 @@ class Release:
         at, keys, kinds = self.columns.index(chosen), self._keys(), self.to_arrow().schema.types
         dated, lasting = _is_moment(kinds[at]), pa.types.is_duration(kinds[at])
         day = DAY / 24 if lasting else DAY if dated and not pa.types.is_date(kinds[at]) else 1
-        texts = [row[at] for row in self.text_rows(level)]
+        texts = [row[at] for row in self.text.rows(level)]
         points = tuple(
             Point(tuple(row[i] for i in keys), value / day, a / day, b / day, text)
             for row, value, a, b, text in zip(self.rows(), values, low, high, texts, strict=True)
         )
         names = tuple(self.columns[i] for i in keys)
-        measure, note = f"{chosen}, hours" if lasting else chosen, "\n".join(self.bounded)
+        measure, note = f"{chosen}, hours" if lasting else chosen, "\n".join(self.text.bounded)
         return Chart(measure, names, points, level, moments=dated, kind=kind or "", note=note)
 
     def _on_axes(self, column: str | None, level: float, kind: str | None, ax: Any) -> Any:
@@ -368,7 +362,7 @@ class Release:
             title=f"{chosen}, {level:.0%} intervals",
             xlabel=", ".join(self.columns[i] for i in keys),
             ylabel=chosen,
-            footnote="\n".join(self.bounded),
+            footnote="\n".join(self.text.bounded),
             ax=ax,
         )
         if moments:
@@ -399,17 +393,7 @@ class Release:
         return int(self.to_arrow().num_rows)
 
     def __str__(self) -> str:
-        return "\n".join([text_table(self.columns, self.text_rows()), *self.remarks])
-
-    @property
-    def bounded(self) -> tuple[str, ...]:
-        """What of one unit is in this answer, and that the ± does not hold the rest; nothing where nothing is cut."""
-        return () if self._answered is None else self._answered.bounded
-
-    @property
-    def remarks(self) -> tuple[str, ...]:
-        """What stands under the answer: what bounding left out, how good choices are, and the notes."""
-        return (*self.bounded, *(() if self._answered is None else self._answered.promises), *self.notes)
+        return "\n".join([text_table(self.columns, self.text.rows()), *self.text.remarks])
 
     def _repr_html_(self) -> str:
         """For notebooks: the table, a picture of its first estimate, what it cost and what is left. No scripts."""
@@ -424,33 +408,10 @@ class Release:
             picture = replace(chart, note="", points=chart.points[:SHOWN]).svg()
         left_out = f"<p>{len(self) - SHOWN:,} more rows</p>" if len(self) > SHOWN else ""
         about = "exact: public tables only" if self._answered is None else "± at 95 %"
-        table = html_table(self.columns, self.text_rows()[:SHOWN])
+        table = html_table(self.columns, self.text.rows()[:SHOWN])
         paid = f"charged epsilon {decimal_text(self.cost)}" if self.charged else ""
         cost = "; ".join(filter(None, (paid, left)))
-        return f"<div>{table}{left_out}{picture}{html_lines([about, cost, *self.remarks])}</div>"
-
-    def text_rows(self, level: float = 0.95, *, reliable: float = RELIABLE) -> list[tuple[str, ...]]:
-        """The rows as text, each estimate as `value ± half-width`, a quantile as `value (low..high)`.
-
-        reliable: an estimate whose error is more than this part of it carries a ~.
-
-        Raises ParameterError for a level outside (0, 1), and where `reliable` is not above 0.
-        """
-        reliable, ends_of = a_share(reliable), self._every_end(level)
-        reach, ranges = self.half_widths(level), {} if self._answered is None else self._answered.ranges
-        shown = []
-        for i, (name, values) in enumerate(self.to_dict().items()):
-            if i not in ends_of:
-                shown.append([label(v) for v in values])
-                continue
-            marks = ["~" * unreliable(v, r, reliable) for v, r in zip(values, reach[name], strict=True)]
-            if i in ranges:
-                kind, both = self.to_arrow().schema.field(i).type, zip(*ends_of[i], strict=True)
-                texts = [with_ends(v, ends, ranges[i], kind) for v, ends in zip(values, both, strict=True)]
-            else:
-                texts = [with_reach(v, r) for v, r in zip(values, reach[name], strict=True)]
-            shown.append([mark + text for mark, text in zip(marks, texts, strict=True)])
-        return list(zip(*shown, strict=True))
+        return f"<div>{table}{left_out}{picture}{html_lines([about, cost, *self.text.remarks])}</div>"
 
 
 def _is_ordered(kind: pa.DataType) -> bool:
@@ -464,17 +425,6 @@ def _is_moment(kind: pa.DataType) -> bool:
 def _years_there_are(low: float, high: float) -> tuple[float, float]:
     """The ends of an axis in days since 1970-01-01, without a margin beyond the years 1 to 9999, which has no name."""
     return max(low, FIRST_MOMENT), min(high, LAST_MOMENT)
-
-
-def _of_type(values: Any, kind: pa.DataType) -> Any:
-    """Floats as numpy's dates, times or lengths of time, NaN as NaT."""
-    if not pa.types.is_temporal(kind):
-        return values
-    name = "datetime64[us]" if pa.types.is_timestamp(kind) else "timedelta64[us]"
-    name = "datetime64[D]" if pa.types.is_date(kind) else name
-    missing = np.isnan(values)
-    whole = np.where(missing, 0, np.rint(values)).astype(np.int64).astype(name)
-    return np.where(missing, np.array("NaT", name), whole)
 
 
 def _width(width: float, unit: str) -> str:

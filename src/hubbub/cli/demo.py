@@ -150,7 +150,7 @@ class _Story:
         table.add_column("had an affair", justify="right")
         table.add_column("")
         intervals = release.intervals(0.95).to_pylist()
-        reach = release.half_widths(0.95)
+        reach = release.error.half_widths(0.95)
         for row, women, affair in zip(intervals, reach["women"], reach["affair"], strict=True):
             table.add_row(
                 _RATINGS[row["rate_marriage"] - 1],

@@ -108,7 +108,7 @@ def command(
 
 def say_cost(release: Release, left: str | None, more: str = "") -> None:
     """What an answer cost, and what is left for others like it (`left_after`, `more_like`)."""
-    for told in release.remarks:
+    for told in release.text.remarks:
         note(told)
     if left is None:
         note("Public tables only: free.")
@@ -161,14 +161,14 @@ def show_release(release: Release, form: str, level: float, output: Path | None,
 
     match form:
         case "table" if output is None:
-            show_table(release.columns, release.text_rows(level, reliable=reliable), right=_right(release, level))
+            show_table(release.columns, release.text.rows(level, reliable=reliable), right=_right(release, level))
         case "table":
-            shown = text_table(release.columns, release.text_rows(level, reliable=reliable))
-            write("\n".join([shown, *release.remarks]), output)
+            shown = text_table(release.columns, release.text.rows(level, reliable=reliable))
+            write("\n".join([shown, *release.text.remarks]), output)
         case "md":
-            rows = release.text_rows(level, reliable=reliable)
+            rows = release.text.rows(level, reliable=reliable)
             shown = as_markdown(release.columns, rows, right=_right(release, level))
-            write("\n\n".join([shown, *(remark for remark in release.remarks)]), output)
+            write("\n\n".join([shown, *(remark for remark in release.text.remarks)]), output)
         case "csv":
             table = release.intervals(level)
             write(as_csv(table.column_names, [list(row.values()) for row in table.to_pylist()]), output)
@@ -182,14 +182,14 @@ def show_release(release: Release, form: str, level: float, output: Path | None,
 
 def _right(release: Release, level: float) -> list[bool]:
     """Which columns are numbers, by their being estimates."""
-    estimates = release.half_widths(level)
+    estimates = release.error.half_widths(level)
     return [name in estimates for name in release.columns]
 
 
 def _beside(release: Release, level: float, output: Path) -> dict[str, object]:
     """What a file of CSV cannot say itself, under the name that "CSV on the Web" looks for (W3C 2015, section 5.3)."""
     context = "http://www.w3.org/ns/csvw"
-    return {"@context": context, "url": output.name, "notes": list(release.remarks)} | _about(release, level)
+    return {"@context": context, "url": output.name, "notes": list(release.text.remarks)} | _about(release, level)
 
 
 def _about(release: Release, level: float) -> dict[str, object]:
@@ -198,13 +198,13 @@ def _about(release: Release, level: float) -> dict[str, object]:
         "cost": release.cost,
         "charged": release.charged,
         "charge": release.charge_id,
-        "bounded": release.bounded,
+        "bounded": release.text.bounded,
         "receipt": dict(release.receipt),
     }
 
 
 def _document(release: Release, level: float) -> dict[str, object]:
-    return {"rows": release.intervals(level).to_pylist(), **_about(release, level), "notes": release.notes}
+    return {"rows": release.intervals(level).to_pylist(), **_about(release, level), "notes": release.text.notes}
 
 
 def _write_binary(release: Release, form: str, level: float, output: Path | None) -> None:
@@ -221,7 +221,7 @@ def _stream(release: Release, form: str, level: float, file: BinaryIO) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    table = release.intervals(level).replace_schema_metadata({"hubbub.notes": "\n".join(release.remarks)})
+    table = release.intervals(level).replace_schema_metadata({"hubbub.notes": "\n".join(release.text.remarks)})
     if form == "parquet":
         held = io.BytesIO()  # Parquet wants to know where it stands, which a pipe cannot say
         pq.write_table(table, held)

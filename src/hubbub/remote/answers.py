@@ -58,7 +58,7 @@ def release_of(connection: Connection, told: Mapping[str, Any]) -> Release:
         lambda epsilon: connection.refined(str(identity), parse_epsilon(epsilon)),
         lambda epsilon: refinement_of(connection, str(identity), parse_epsilon(epsilon)),
     )
-    return replace(Release(**read), _answered=FetchedAnswer(**own, fetch=fetched), _refine=refining)
+    return replace(Release(**read), _answered=FetchedAnswer(**own, fetch=fetched), refine=refining)
 
 
 def refinement_of(connection: Connection, identity: str, epsilon: Fraction) -> Refinement:

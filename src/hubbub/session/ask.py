@@ -145,9 +145,9 @@ def release_of(
         charge_id=stored.charge_id,
         receipt=receipt,
         epsilon=epsilon,
-        notes=(*lines, *asked.notes),
+        _notes=(*lines, *asked.notes),
         _answered=evaluated(door, asked, stored, total_error(door, asked, options, stored)),
-        _refine=Refining(
+        refine=Refining(
             lambda epsilon: refined(door, asked, options, stored, epsilon),
             lambda epsilon: foreseen(door, asked, options, stored, epsilon)[0],
         ),
@@ -168,7 +168,7 @@ def refined(
     more, amount, version = to_refine(door, asked, options, stored, epsilon)
     again = answered(door, more, amount, fresh=True, version=version)
     if not _is_still(door, asked, options, version):
-        return replace(again, notes=(*again.notes, _ALONE))
+        return replace(again, _notes=(*again.text.notes, _ALONE))
     return joined(door, asked, stored, again)
 
 
@@ -222,7 +222,7 @@ def joined(door: Door, asked: PricedStatement, stored: StoredRelease, again: Rel
         epsilon=epsilon,
         receipt=receipt,
         _answered=EvaluatedStatement(asked.statement, both, asked.outer, door.bits),
-        _refine=None,
+        refine=Refining(),
     )
 
 

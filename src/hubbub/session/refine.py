@@ -61,7 +61,7 @@ def _in_place_of(first: Estimates, scales: Estimates) -> Estimates:
 
 def _widths(answered: EvaluatedStatement) -> dict[str, float]:
     """The middle half-width of each column; of no rows, none."""
-    shown = Release(Fraction(0), False, "", {}, _answered=answered).half_widths(LEVEL)
+    shown = Release(Fraction(0), False, "", {}, _answered=answered).error.half_widths(LEVEL)
     return {name: float(np.nanmedian(w)) for name, w in shown.items() if not np.isnan(np.array(w, float)).all()}
 
 

@@ -63,7 +63,7 @@ class ShownAnswer:
     @cached_property
     def estimates(self) -> tuple[str, ...]:
         """The columns that have error bars."""
-        return tuple(self.release.half_widths(0.95))
+        return tuple(self.release.error.half_widths(0.95))
 
     @cached_property
     def chart(self) -> Chart | None:
@@ -93,7 +93,7 @@ class ShownAnswer:
     @cached_property
     def rows(self) -> list[tuple[str, ...]]:
         """The rows of the table, each estimate with its error."""
-        return self.release.text_rows(self.level)
+        return self.release.text.rows(self.level)
 
     @property
     def marked(self) -> bool:
@@ -115,7 +115,7 @@ class ShownAnswer:
                 "such answers its ± holds the truth."
             )
         low, high = (float(x) for x in self._ends(0))
-        reach = release.half_widths(self.level)[self.column][0]
+        reach = release.error.half_widths(self.level)[self.column][0]
         value = release.to_dict()[self.column][0]
         if not isinstance(value, int | float) or reach != reach:
             return f"{self.column}: {dict(zip(release.columns, self.rows[0], strict=True))[self.column]}."

@@ -207,7 +207,7 @@ def answer(
         levels=LEVELS,
         cost="free" if exact else str(release.epsilon),
         charged=release.charged,
-        remarks=release.remarks,
+        remarks=release.text.remarks,
         first=first,
         second=second,
         compared=shown.compare(first, second) if "first" in asked else None,
