@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import Window, functions as f
 
+import hubbub as hb
 from engines.test_spark_files import asked
 from hubbub.engines.spark.frames import _computed
 
@@ -112,6 +113,21 @@ def test_one_row_s_text_decides_nothing(spark: Any, tmp_path: Path, ansi: str, a
     made.cache()
     assert asked(made.drop("n"), COUNTED) == answer  # what is cached is computed as a whole
     made.unpersist()
+
+
+def test_what_is_computed_since_it_was_declared_is_looked_at(spark: Any, tmp_path: Path) -> None:
+    """A column that nobody reads is computed, once the frame that has it is cached."""
+    pq.write_table(pa.table({"id": [1, 2, 3], "s": ["1", "2", "three"]}), tmp_path / "t.parquet")
+    made = spark.newSession().read.parquet(str(tmp_path)).withColumn("n", f.col("s").cast("int"))
+    table = hb.table(made.drop("n"), unit="id", max_total=1)
+    with hb.Session({"v": table}, budget=hb.Budget(10**9), ledger=None) as session:
+        assert session.sql(COUNTED, epsilon=10**6).rows() == [(3,)]
+        made.cache()
+        try:
+            with pytest.raises(hb.PolicyError, match="it computes 'cast'"):
+                session.sql(f"{COUNTED} WHERE id > 0", epsilon=10**6)
+        finally:
+            made.unpersist()
 
 
 def test_a_text_that_may_be_no_number_is_one_by_try_cast(spark: Any) -> None:

@@ -116,7 +116,11 @@ def _type(one: Any) -> str:
 
 
 def _strict(one: Any) -> bool:
-    return str(one.evalMode()) == _ANSI
+    try:
+        mode = one.evalMode()
+    except Exception:  # Py4J's, of a sum: its mode stands elsewhere
+        mode = one.evalContext().evalMode()
+    return str(mode) == _ANSI
 
 
 def _full(kind: str) -> bool:
@@ -223,8 +227,7 @@ def _summed(one: Any) -> bool:
     kind, made = _type(one), _type(one.child())
     if "INTERVAL" in kind:
         return False
-    strict = str(one.evalContext().evalMode()) == _ANSI
-    return not strict or made in _WHOLE[:3] + _REAL or (kind.startswith("DECIMAL") and not _full(kind))
+    return not _strict(one) or made in _WHOLE[:3] + _REAL or (kind.startswith("DECIMAL") and not _full(kind))
 
 
 def _averaged(one: Any) -> bool:

@@ -187,10 +187,10 @@ class SparkEngine:
         """After the last `add`."""
         self._local.seal()
 
-    def _check_read(self, name: str, frame: DataFrame, *, trusted: bool) -> None:
+    def _check_read(self, name: str, frame: DataFrame, *, trusted: bool, again: bool = False) -> None:
         assert self._session is not None
         with _listing(name):
-            why = None if trusted else read_by_rows(frame, self._session)
+            why = None if trusted else read_by_rows(frame, self._session, again=again)
         if why is not None:
             raise PolicyError(f"table {name!r}: {why} Nothing was charged.")
 
@@ -218,7 +218,7 @@ class SparkEngine:
                 "session. Nothing was charged."
             )
         if known.name is None:
-            self._check_read(name, self._session.table(known.view), trusted=known.trusted)
+            self._check_read(name, self._session.table(known.view), trusted=known.trusted, again=True)
             return
         with contextlib.suppress(Exception):  # what was written by another session since is read
             java_of(self._session).sessionState().catalog().invalidateAllCachedTables()

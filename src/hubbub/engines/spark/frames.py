@@ -83,13 +83,16 @@ def types_from_rows(frame: DataFrame, session: SparkSession) -> str | None:
     return None
 
 
-def read_by_rows(frame: DataFrame, session: SparkSession) -> str | None:
+def read_by_rows(frame: DataFrame, session: SparkSession, *, again: bool = False) -> str | None:
     """Why what a data frame is read from lets one row change how others are read, or make reading fail, and what to
     do; None if it does not, as far as its plan and the footers of its files tell.
 
     Of a schema that was given Spark keeps no more than the schema: what it could have guessed counts as guessed.
+
+    again: the frame was looked at before. What it computes has changed only where some of it has been cached since.
     """
-    for why in (*map(_read_by_rows, _leaves(frame)), _computed(frame)):
+    same = again and "InMemoryRelation" not in str(_plan(frame)[0].toString())
+    for why in (*map(_read_by_rows, _leaves(frame)), None if same else _computed(frame)):
         if why is not None:
             return f"{why}; or, where each row is read by itself and reading never fails, declare trusted_view=True."
     why = stored_otherwise(frame, session)
