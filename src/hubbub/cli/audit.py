@@ -102,7 +102,8 @@ def _theirs(
         note(f"auditing {target} for up to {seconds:g} seconds")
         bound = lower_bound(run, d, d_prime, delta=beside, confidence=confidence, seconds=seconds, bits=bits)
     except SystemExit:  # the user's own code; code 0 would say that its claim stands
-        raise QueryError(f"{target} ends the program (SystemExit): give a callable that returns its outputs.") from None
+        text = f"{target} ends the program (SystemExit): give a callable that returns its outputs."
+        raise click.UsageError(text) from None
     return Report((line_of(target, bound, claimed),))
 
 

@@ -144,7 +144,8 @@ def run(arguments: Sequence[str]) -> int:
 
 def _unwritten(error: OSError) -> int:
     """What was to be said has no place: of files, each command says so itself."""
-    show_error(PolicyError(f"the output cannot be written: {error.strerror}. What was charged is free, asked again."))
+    text = f"the output cannot be written: {error.strerror}. What was charged is free, asked again."
+    click.echo(f"Error: {text}", err=True)
     return PolicyError.exit_code
 
 

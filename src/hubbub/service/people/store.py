@@ -117,7 +117,7 @@ class Store:
             self._fill()
             self._note_time(self.row("SELECT coalesce(max(time), '') FROM log")[0])
         except (OSError, sqlite3.Error) as error:
-            raise PolicyError(f"cannot open {path}, the file of people: {error}.") from None
+            raise self._unwritten(error) from None
 
     def _fill(self) -> None:
         with self.writing() as write:
@@ -163,10 +163,14 @@ class Store:
             except BaseException as error:
                 if self._connection.in_transaction:  # what it cannot write, SQLite gives up by itself
                     self._connection.execute("ROLLBACK")
-                if isinstance(error, sqlite3.OperationalError):  # its words name no row; where the file is, is not told
-                    raise PolicyError(f"nothing was done: {self.path.name} cannot be written ({error}).") from None
+                if isinstance(error, sqlite3.OperationalError):
+                    raise self._unwritten(error) from None
                 raise
             self._note_time(writing.time)
+
+    def _unwritten(self, error: Exception) -> PolicyError:
+        """The refusal where the system or SQLite does not let us write, in its words, which name no row."""
+        return PolicyError(f"nothing was done: the file of people, {self.path.name}, cannot be written ({error}).")
 
     def _begun(self) -> Writing:
         self._connection.execute("BEGIN IMMEDIATE")
