@@ -23,13 +23,13 @@ from hubbub.ledger.store import Ledger
 from hubbub.ledger.timetable import Queue, Scheduled
 from hubbub.service.gate import Gate
 from hubbub.service.http.app import application
-from hubbub.service.office import Office
 from hubbub.service.people.people import People
 from hubbub.service.whole_desk import WholeDesk
 from hubbub.session.empty import EmptyTables, schema_of
 from hubbub.session.run import Order
 from hubbub.session.runner import Runner
 from service.faces import Through
+from service.helpers import rooms_behind
 
 ANSWER_TIME = 1.0
 BEGAN = 1_700_000_000 * SECOND
@@ -83,9 +83,8 @@ class Living:
             start=self._start,
         )
         self.people = People(folder / "service.db", ledger=self.ledger)
-        self.office = Office(self.people, self.ledger, tables=data.spaces())
-        self.desk.office, self.office.ask = self.office, self.desk.ask
-        self.gate = Gate(self.people, {"desk": self.desk, "office": self.office}, checks=(1e6, 10**6))
+        rooms = rooms_behind(self.desk, self.people, self.ledger, data.spaces())
+        self.gate = Gate(self.people, rooms, checks=(1e6, 10**6))
         self._runs, self._over = ThreadPoolExecutor(1), threading.Event()
         self._threads = [threading.Thread(target=self._tick, daemon=True), threading.Thread(target=self._serve)]
         with socket.create_server(("127.0.0.1", 0)) as free:

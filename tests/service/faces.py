@@ -16,11 +16,10 @@ from hubbub.service.http.app import application
 from hubbub.service.http.events import stream
 from hubbub.service.http.line import ClerkLine
 from hubbub.service.http.metrics import Counts
-from hubbub.service.office import Office
 from hubbub.service.people.elsewhere import Elsewhere
 from hubbub.service.people.people import People
 from hubbub.service.whole_desk import WholeDesk
-from service.helpers import SPACE, World
+from service.helpers import SPACE, World, rooms_behind
 
 PageOnly = (
     "logout", "change_passphrase", "devices", "end_device", "end_other_devices", "binding", "begin_binding",
@@ -53,9 +52,9 @@ class FaceWorld(World):
 
     def _furnish(self) -> None:
         """What stands around the desk, up to the application."""
-        self.office = Office(self.people, self.ledger, tables={"v": SPACE})
-        self.desk.office, self.office.ask = self.office, self.desk.ask
-        rooms = {"desk": self.desk, "office": self.office, "elsewhere": Elsewhere(self.people, None)}
+        rooms = rooms_behind(self.desk, self.people, self.ledger, {"v": SPACE})
+        self.office = rooms["office"]
+        rooms["elsewhere"] = Elsewhere(self.people, None)
         self.gate = Gate(self.people, rooms, checks=(1e6, 10**6))
         self.line, self.counts = Through(self.gate), Counts()
         self.app = application(self.line, self.counts)

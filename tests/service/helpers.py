@@ -6,9 +6,10 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from fractions import Fraction
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar
@@ -23,8 +24,13 @@ from hubbub.ledger.policy import load_policy
 from hubbub.ledger.schedule import SECOND, instant
 from hubbub.ledger.store import Ledger
 from hubbub.ledger.timetable import Queue, Scheduled, Timetable
+from hubbub.service.archive import Archive
 from hubbub.service.desk import Desk
+from hubbub.service.office import Office
 from hubbub.service.people.at_home import opened_people
+from hubbub.service.people.people import People
+from hubbub.service.people.registry import Registry
+from hubbub.service.requests import Requests
 from hubbub.session.empty import EmptyTables, schema_of
 from hubbub.session.run import Order, Outcome
 from hubbub.session.runner import Runner
@@ -121,6 +127,17 @@ def executed(order: Order) -> Outcome:
     if name not in _PAYLOADS:
         _PAYLOADS[name] = _runner()[0].execute(order, drawing=lambda: None)
     return replace(_PAYLOADS[name], charge=order.charge)
+
+
+def rooms_behind(
+    desk: Any, people: People, ledger: Ledger, tables: Mapping[str, str], *, above: Fraction | None = None
+) -> dict[str, Any]:
+    """What stands behind a desk, as the clerk has it."""
+    office = Office(people, ledger, tables=tables)
+    desk.requests = Requests(people, ledger, office, above=above)
+    desk.requests.ask = desk.ask
+    rooms = {"desk": desk, "office": office, "requests": desk.requests, "archive": Archive(people, ledger)}
+    return {**rooms, "registry": Registry(people)}
 
 
 class World:

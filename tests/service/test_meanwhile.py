@@ -11,6 +11,7 @@ from hubbub.service.acts import ACTS
 from hubbub.service.gate import Gate
 from hubbub.service.people.people import People
 from hubbub.service.people.person import NotKnown
+from hubbub.service.people.registry import Registry
 from service.test_people import PHRASE, Desk, _quick, desk, people, session, token  # noqa: F401  (fixtures)
 
 ENDS: dict[str, Callable[[People, dict[str, str]], object]] = {
@@ -46,7 +47,8 @@ def meanwhile(folk: People, monkeypatch: pytest.MonkeyPatch, act: Callable[[], o
 @pytest.fixture
 def gate(people: People, desk: Desk) -> Gate:  # noqa: F811
     people.roll.add("tom", ["steward"], by="test")
-    return Gate(people, {"desk": desk, "office": desk, "elsewhere": desk})
+    rooms = dict.fromkeys(("desk", "office", "requests", "archive", "elsewhere"), desk)
+    return Gate(people, {**rooms, "registry": Registry(people)})
 
 
 @pytest.mark.parametrize("how", ENDS)

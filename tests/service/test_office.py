@@ -16,17 +16,18 @@ from hubbub.ledger.store import Ledger, verify_beside
 from hubbub.service import clerk
 from hubbub.service.gate import Gate
 from hubbub.service.http.schemas import SCHEMAS
-from hubbub.service.office import Office, take_up
+from hubbub.service.office import Office
 from hubbub.service.people import keys
 from hubbub.service.people.at_home import opened_people
 from hubbub.service.people.people import People
 from hubbub.service.people.person import NotAllowed, TooMany
+from hubbub.service.requests import take_up
 from hubbub.service.states import STATES
 from hubbub.service.whole_desk import WholeDesk
 from hubbub.session.empty import schema_of
 from hubbub.session.open import declared_tables
 from hubbub.session.runner import Runner
-from service.helpers import COUNT, SPACE, World
+from service.helpers import COUNT, SPACE, World, rooms_behind
 from service.test_before_asking import policy as write_policy
 
 TENTH, TWO = {"epsilon": "0.1"}, {"epsilon": "2"}
@@ -55,9 +56,8 @@ def people(world, tmp_path):
 @pytest.fixture
 def act(world, people):
     """An act of somebody's, by a token of his."""
-    office = Office(people, world.ledger, tables={"v": SPACE}, above=Fraction(1))
-    world.desk.office, office.ask = office, world.desk.ask
-    gate = Gate(people, {"desk": world.desk, "office": office}, checks=(1e6, 1000))
+    rooms = rooms_behind(world.desk, people, world.ledger, {"v": SPACE}, above=Fraction(1))
+    world.archive, gate = rooms["archive"], Gate(people, rooms, checks=(1e6, 1000))
     tokens = {name: people.new_token(name, by="test")["token"] for name in ("ada", "bob", "sue", "aud")}
 
     def done(who, name, /, **given):
@@ -152,12 +152,12 @@ def killed_at(monkeypatch, *places):
 
 def test_a_yes_is_not_for_more_than_was_shown_to_whoever_said_it(world, act, people, monkeypatch):
     told = asked(act)
-    with killed_at(monkeypatch, (world.desk.office, "ask"), (people.wishes, "reopen")):
+    with killed_at(monkeypatch, (world.desk.requests, "ask"), (people.wishes, "reopen")):
         act("sue", "decide", request=told["id"], yes=True, reason="x")
     said = {"sql": COUNT, "options": TWO, "request": "r", "purpose": "a first look"}
-    assert world.desk.office.hold("ada", Fraction(2), said, None) is None
+    assert world.desk.requests.hold("ada", Fraction(2), said, None) is None
     with pytest.raises(QueryError, match="before the rows or its cost changed"):
-        world.desk.office.hold("ada", Fraction(3), said, None)
+        world.desk.requests.hold("ada", Fraction(3), said, None)
 
 
 @pytest.mark.parametrize("name", ["Ada", "\uff21da", "ada ", "adda", "analyst:ada", ""])
@@ -180,7 +180,7 @@ def test_what_is_said_of_nobody_is_refused_and_says_who_may_be_meant(world, act,
 def test_a_yes_whose_process_died_before_it_asked_waits_again(world, act, people, monkeypatch):
     """Before, it stood as granted for ever: nobody asked it, and nobody could decide it."""
     told = asked(act)
-    with killed_at(monkeypatch, (world.desk.office, "ask"), (people.wishes, "reopen")):
+    with killed_at(monkeypatch, (world.desk.requests, "ask"), (people.wishes, "reopen")):
         act("sue", "decide", request=told["id"], yes=True, reason="x")
     assert act("ada", "answer", charge=told["id"])["state"] == "granted"
     take_up(people, world.ledger, [SPACE])
@@ -279,7 +279,7 @@ def test_a_yes_that_fails_does_not_open_what_somebody_asked_who_was_disabled_mea
         people.roll.disable("ada", by="sue")
         raise PolicyError("it was too late")
 
-    world.desk.office.ask = disabled
+    world.desk.requests.ask = disabled
     with pytest.raises(PolicyError, match="too late"):
         act("sue", "decide", request=told["id"], yes=True, reason="x")
     assert [one["state"] for one in act("sue", "requests")] == ["withdrawn"]
@@ -302,7 +302,7 @@ def test_the_states_that_are_told_are_those_that_the_api_names(world, act):
         look(yes)
         return world.desk.ask(*given, **more)
 
-    world.desk.office.ask = granted
+    world.desk.requests.ask = granted
     no, yes, back = (asked(act, request=name) for name in ("no", "yes", "back"))
     look(no)
     act("sue", "decide", request=no["id"], yes=False, reason="x")
@@ -435,7 +435,7 @@ def test_a_walk_goes_on_while_others_ask_and_tells_how_far_it_is(world, act):
         assert go.wait(60)
         return ledger.record.verify(told=told)
 
-    world.desk.office.walking = walking
+    world.archive.walking = walking
     assert act("sue", "chain_walk") == {"state": "none"}
     lines = ledger.chain.lines()
     begun = act("sue", "begin_chain", receipt={"chain": {}}, head="9f")
@@ -460,11 +460,11 @@ def test_a_walk_that_cannot_go_on_says_so_and_the_next_one_does(world, act):
     def refuses(receipt, told):
         raise PolicyError("it is not there.")
 
-    world.desk.office.walking = refuses
+    world.archive.walking = refuses
     act("aud", "begin_chain")
     told = _walked(act, "aud")
     assert (told["state"], told["problem"]) == ("failed", "it is not there.")
-    world.desk.office.walking = lambda kept, told: verify_beside(world.desk.ledger, world.desk.ledger.path, kept, told)
+    world.archive.walking = lambda kept, told: verify_beside(world.desk.ledger, world.desk.ledger.path, kept, told)
     act("aud", "begin_chain")
     assert _walked(act, "aud")["found"]["sound"] is True
 
@@ -503,7 +503,7 @@ def test_the_policy_file_is_compared_with_what_holds(world, act, tmp_path):
     file = tmp_path / "hubbub.toml"
     text = '[ledger]\nfile = "l.db"\n[budget]\nepsilon = 3\nper_analyst = 2\n[tables.v]\nsource = "v.csv"\nunit = "u"\n'
     file.write_text(text)
-    world.desk.office.policy = load_policy(file)
+    world.archive.policy = load_policy(file)
     assert act("sue", "policy_changes") == {"changes": [], "problem": ""}
     file.write_text(text.replace("per_analyst = 2", "per_analyst = 1"))
     assert act("aud", "policy_changes")["changes"] == ["The limit of each analyst changes from epsilon 2 to epsilon 1."]

@@ -37,7 +37,7 @@ class Act:
     """One act: where it is done, who may, and what it is given."""
 
     name: str
-    room: Literal["desk", "people", "office", "elsewhere"]
+    room: Literal["desk", "people", "registry", "office", "requests", "archive", "elsewhere"]
     needs: tuple[str, ...]
     required: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
     optional: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
@@ -83,7 +83,7 @@ _ALL: Final = (
     Act("end_token", "people", KNOWN, {"token": str}, changes=True),
     Act("tables", "desk", (*CHECK, *READS)),
     Act("bound_costs", "desk", READS),
-    Act("policy_changes", "office", READS),
+    Act("policy_changes", "archive", READS),
     Act("check", "desk", CHECK, _QUESTION, limited=True),
     Act("ask", "desk", ASK, {**_QUESTION, "request": str}, _PURPOSE, changes=True, limited=True),
     Act(
@@ -101,36 +101,36 @@ _ALL: Final = (
     Act("history", "desk", ASK),
     Act("receipt", "desk", ASK, _ONE),
     Act("events", "desk", ASK),
-    Act("request_budget", "office", ASK, {"epsilon": str, "reason": str}, {"space": str}, changes=True),
-    Act("my_requests", "office", ASK),
-    Act("withdraw_request", "office", ASK, {"request": str}, changes=True),
+    Act("request_budget", "requests", ASK, {"epsilon": str, "reason": str}, {"space": str}, changes=True),
+    Act("my_requests", "requests", ASK),
+    Act("withdraw_request", "requests", ASK, {"request": str}, changes=True),
     Act("people", "office", READS),
-    Act("requests", "office", READS, optional={"state": str}),
+    Act("requests", "requests", READS, optional={"state": str}),
     Act("spaces", "office", READS),
     Act("spending", "office", (*READS, "metrics")),
     Act("limits", "office", READS),
-    Act("charges", "office", READS, optional={**_PAGE, "analyst": str}),
-    Act("chain", "office", READS, optional={"receipt": dict}),
-    Act("begin_chain", "office", READS, optional={"receipt": dict, "head": str}, changes=True),
-    Act("chain_walk", "office", READS),
-    Act("audit", "people", READS, optional={**_PAGE, "before": int}),
-    Act("verify_audit", "people", READS, optional={"head": str}),
-    Act("invite", "people", STEWARD, {**_NAME, "roles": list}, _SURE, changes=True),
-    Act("set_roles", "people", STEWARD, {**_NAME, "roles": list}, _SURE, changes=True),
-    Act("disable", "people", STEWARD, _NAME, changes=True),
-    Act("enable", "people", STEWARD, _NAME, changes=True),
+    Act("charges", "archive", READS, optional={**_PAGE, "analyst": str}),
+    Act("chain", "archive", READS, optional={"receipt": dict}),
+    Act("begin_chain", "archive", READS, optional={"receipt": dict, "head": str}, changes=True),
+    Act("chain_walk", "archive", READS),
+    Act("audit", "archive", READS, optional={**_PAGE, "before": int}),
+    Act("verify_audit", "archive", READS, optional={"head": str}),
+    Act("invite", "registry", STEWARD, {**_NAME, "roles": list}, _SURE, changes=True),
+    Act("set_roles", "registry", STEWARD, {**_NAME, "roles": list}, _SURE, changes=True),
+    Act("disable", "registry", STEWARD, _NAME, changes=True),
+    Act("enable", "registry", STEWARD, _NAME, changes=True),
     Act("leave", "office", STEWARD, _NAME, changes=True),
-    Act("reset", "people", STEWARD, _NAME, _SURE, changes=True),
-    Act("tokens_of", "people", STEWARD, _NAME),
-    Act("end_token_of", "people", STEWARD, {"token": str}, changes=True),
-    Act("decide", "office", STEWARD, {"request": str, "yes": bool, "reason": str}, _DECISION, changes=True),
+    Act("reset", "registry", STEWARD, _NAME, _SURE, changes=True),
+    Act("tokens_of", "registry", STEWARD, _NAME),
+    Act("end_token_of", "registry", STEWARD, {"token": str}, changes=True),
+    Act("decide", "requests", STEWARD, {"request": str, "yes": bool, "reason": str}, _DECISION, changes=True),
     Act("grant", "office", STEWARD, {"account": str, "epsilon": str}, _UNTIL, changes=True, confirmed=True),
     Act("revoke_grant", "office", STEWARD, {"account": str}, {"space": str, "reason": str}, changes=True),
     Act("unlock", "office", STEWARD, {}, {"analyst": str, "space": str}, changes=True, confirmed=True),
     Act("raise_ceiling", "office", STEWARD, {"space": str, "epsilon": str}, changes=True, confirmed=True),
     Act("refresh", "office", STEWARD, {"table": str, "reason": str}, changes=True),
-    Act("incidents", "office", STEWARD),
-    Act("incident", "office", STEWARD, {"incident": str}, changes=True),
+    Act("incidents", "archive", STEWARD),
+    Act("incident", "archive", STEWARD, {"incident": str}, changes=True),
 )
 
 ACTS: Final[Mapping[str, Act]] = MappingProxyType({act.name: act for act in _ALL})

@@ -35,6 +35,7 @@ from hubbub.ledger.timetable import Queue, QueueFull, Scheduled
 from hubbub.service import gate
 from hubbub.service.alone import Alone
 from hubbub.service.answer_times import agree_on_times
+from hubbub.service.archive import Archive
 from hubbub.service.daily import Daily
 from hubbub.service.desk import Unknown
 from hubbub.service.ends import leave
@@ -43,12 +44,14 @@ from hubbub.service.in_time import TooLong, in_time
 from hubbub.service.lanes import Lanes
 from hubbub.service.lines import json_line
 from hubbub.service.listening import Listening
-from hubbub.service.office import Office, take_up
+from hubbub.service.office import Office
 from hubbub.service.people.at_home import opened_people, provider_of
 from hubbub.service.people.elsewhere import Elsewhere
 from hubbub.service.people.oidc import Provider, ProviderAway
 from hubbub.service.people.person import NotAllowed, NotKnown, TooMany
+from hubbub.service.people.registry import Registry
 from hubbub.service.refreshes import Refreshes
+from hubbub.service.requests import Requests, take_up
 from hubbub.service.whole_desk import WholeDesk
 from hubbub.session.empty import EmptyTables
 from hubbub.session.open import (
@@ -137,12 +140,15 @@ class Clerk:
         said = policy.service
         self.people = opened_people(policy, self.ledger)
         checks = said.checks_a_second, said.checks_at_once
-        self.office = Office(self.people, self.ledger, tables=data.spaces(), above=said.ask_steward_above)
-        self.desk.office, self.office.ask = self.office, self.desk.ask
-        self.office.policy, self.office.walking = policy, partial(verify_beside, self.ledger, policy.ledger)
+        self.office = Office(self.people, self.ledger, tables=data.spaces())
+        requests = Requests(self.people, self.ledger, self.office, above=said.ask_steward_above)
+        self.desk.requests, requests.ask = requests, self.desk.ask
+        walking = partial(verify_beside, self.ledger, policy.ledger)
+        archive = Archive(self.people, self.ledger, walking=walking, policy=policy)
         self._refreshes = Refreshes(policy, self.ledger, self.lanes, log)
         self.office.read_anew, self.office.is_read = self._refreshes.before, self._refreshes.written
-        rooms = {"desk": self.desk, "office": self.office, "elsewhere": Elsewhere(self.people, provider)}
+        rooms = {"desk": self.desk, "office": self.office, "requests": requests, "archive": archive}
+        rooms |= {"registry": Registry(self.people), "elsewhere": Elsewhere(self.people, provider)}
         self._gate = gate.Gate(self.people, rooms, checks=checks)
         self._daily = Daily(policy, self.ledger, log, people=self.people)
         self.desk.restart()

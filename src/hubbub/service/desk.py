@@ -44,8 +44,8 @@ from hubbub.session.statement import check_fields, checked, largest_epsilon, pub
 if TYPE_CHECKING:
     from hubbub.ledger.budget import Budget
     from hubbub.ledger.store import Ledger, StoredRelease
-    from hubbub.service.office import Office
     from hubbub.service.people.person import TokenLimits
+    from hubbub.service.requests import Requests
     from hubbub.session.empty import EmptyTables
     from hubbub.sql.bind.query import PublicQuestion
 
@@ -83,7 +83,7 @@ class Desk:
         self.data, self.ledger, self.queue, self.log = data, ledger, queue, log
         self._times, self._start, self._planned = times, start, planned
         self._door = Door(data, ledger, analyst="nobody", policy=policy)
-        self.office: Office | None = None  # where a question may have to wait for a yes
+        self.requests: Requests | None = None  # where a question may have to wait for a yes
 
     def tick(self) -> None:
         """Do what has come: outcomes are told, and what is to run now is started."""
@@ -160,7 +160,7 @@ class Desk:
         def held() -> Mapping[str, Any] | None:
             check_most(token, made.epsilon)
             said = {"sql": sql, "options": dict(options), "request": request, "purpose": purpose}
-            return self.office.hold(analyst, made.epsilon, said, token) if self.office is not None else None
+            return self.requests.hold(analyst, made.epsilon, said, token) if self.requests is not None else None
 
         def answer(stored: StoredRelease) -> Mapping[str, Any]:
             return self._answer(door, asked, given, stored, charged=False)
@@ -239,7 +239,7 @@ class Desk:
         """
         shown = replace(shown_as(level, form), other=OtherQuestion(sql, having, order, limit))
         self.tick()
-        waits = self.office.waiting(analyst, charge) if self.office is not None else None
+        waits = self.requests.waiting(analyst, charge) if self.requests is not None else None
         if isinstance(waits, dict):
             return waits
         charge = charge if waits is None else waits

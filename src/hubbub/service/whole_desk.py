@@ -303,7 +303,7 @@ class WholeDesk(Desk):
     def _check_alone(self, token: TokenLimits | None, epsilon: Fraction) -> None:
         """Raises PolicyError for what a token may not ask, and for what a steward has to allow: that is asked alone."""
         check_most(token, epsilon)
-        if self.office is not None and self.office.needs_yes(epsilon):
+        if self.requests is not None and self.requests.needs_yes(epsilon):
             raise PolicyError(
                 "a question at so much waits for a steward's yes, and is asked by itself: not in a plan, nor to refine "
                 "an answer or to look at limits. Nothing was charged."

@@ -1,20 +1,19 @@
-"""All of people, as the clerk asks it: who somebody is by his proof, and what he does with his own account.
+"""Who somebody is by his proof, and what he does with his own account.
 
 Each method whose first parameter is a `Person` is an act of the room "people" in `hubbub.service.acts`, which says who
-may; what it returns is plain values for JSON.
+may; what it returns is plain values for JSON. What stewards do with others is in `hubbub.service.people.registry`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from hubbub.errors import PolicyError
 from hubbub.ledger.accounts import token_account
 from hubbub.ledger.budget import decimal_text
-from hubbub.service.people.person import NotAllowed, NotKnown, Person
+from hubbub.service.people.person import NotKnown, Person
 from hubbub.service.people.roll import Roll
 from hubbub.service.people.sessions import Sessions
 from hubbub.service.people.store import Store, now
@@ -149,71 +148,6 @@ class People:
         self.keys.end(token, by=person.name, owner=person.name, under=person)
         return {"token": token}
 
-    # A steward's
-
-    def invite(
-        self, person: Person, *, name: str, roles: Sequence[str], passphrase: str | None = None
-    ) -> dict[str, Any]:
-        """Add somebody, and the link with which he chooses a passphrase. A steward: behind one's own."""
-        self._check_steward(person, roles, passphrase)
-        return self._link(*self.roll.add(name, roles, by=person.name))
-
-    def set_roles(
-        self, person: Person, *, name: str, roles: Sequence[str], passphrase: str | None = None
-    ) -> dict[str, Any]:
-        """Give somebody roles in place of those he had. The role of a steward: behind one's passphrase."""
-        self._check_steward(person, roles, passphrase)
-        self.roll.set_roles(name, roles, by=person.name)
-        return {"name": name, "roles": list(self.roll.roles(name))}
-
-    def disable(self, person: Person, *, name: str) -> dict[str, Any]:
-        """Let somebody do nothing from now on."""
-        self.roll.disable(name, by=person.name)
-        return {"name": name}
-
-    def enable(self, person: Person, *, name: str) -> dict[str, Any]:
-        """Let somebody come in again."""
-        self.roll.enable(name, by=person.name)
-        return {"name": name}
-
-    def reset(self, person: Person, *, name: str, passphrase: str | None = None) -> dict[str, Any]:
-        """A link for somebody whose passphrase is lost. A steward's: behind one's own."""
-        self._check_steward(person, self.roll.roles(name), passphrase)
-        return self._link(*self.roll.reset(name, by=person.name))
-
-    def _check_steward(self, person: Person, roles: Sequence[str], passphrase: str | None) -> None:
-        """Whoever makes a steward, or opens a steward's account, could confirm anything with it: so that is confirmed.
-
-        Raises NotAllowed where a steward is concerned, and the passphrase is not right.
-        """
-        if "steward" in roles:
-            if passphrase is None:
-                raise NotAllowed("this concerns a steward: it needs your passphrase again.")
-            self.confirm(person, passphrase)
-
-    def tokens_of(self, person: Person, *, name: str) -> list[dict[str, Any]]:
-        """Somebody's tokens."""
-        del person
-        return self.keys.of(name)
-
-    def end_token_of(self, person: Person, *, token: str) -> dict[str, Any]:
-        """End anybody's token."""
-        self.keys.end(token, by=person.name)
-        return {"token": token}
-
-    def audit(
-        self, person: Person, *, after: int = 0, most: int = 1000, before: int | None = None
-    ) -> list[dict[str, Any]]:
-        """Lines of the log after one, oldest first; or before one, newest first."""
-        del person
-        return self.store.lines(after=after, most=max(1, min(most, 10_000)), before=before)
-
-    def verify_audit(self, person: Person, *, head: str | None = None) -> dict[str, Any]:
-        """Whether the log is whole. head: one that was kept elsewhere."""
-        del person
-        checked = self.store.verify(head=head)
-        return {**asdict(checked), "problems": list(checked.problems), "sound": checked.sound}
-
     # For the clerk, and for whoever sits at the machine
 
     def new_token(self, name: str, *, by: str, under: Person | None = None, **given: Any) -> dict[str, Any]:
@@ -231,9 +165,6 @@ class People:
                 self.keys.end(limits.id, by=by)
                 raise
         return {"token": text, "id": limits.id, "until": until}
-
-    def _link(self, key: str, until: str) -> dict[str, Any]:
-        return {"key": key, "link": link_of("invitation", key, self.url), "until": until}
 
     def close(self) -> None:
         """Let go of the file."""
