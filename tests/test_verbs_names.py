@@ -112,6 +112,16 @@ def test_a_column_that_is_computed_anew_is_meant_from_then_on(opened: hb.Session
     assert asked.run(epsilon=HUGE).rows() == meant
 
 
+@pytest.mark.parametrize("verb", ["union", "intersect", "minus"])
+def test_sides_of_a_set_operation_meet_by_name_where_all_names_are_the_same(opened: hb.Session, verb: str) -> None:
+    """SQL puts them together by position: two columns of one kind would change places."""
+    visits = opened.table("visits")
+    one = visits.select("id", "n", m=col("id"))
+    other = one.filter(col("n") > 2).select("n", "m", "id")
+    asked = getattr(one, verb)(other).agg(s=hb.sum("n"))
+    assert asked.run(epsilon=HUGE).rows() == [({"union": 17, "intersect": 7, "minus": 3}[verb],)]
+
+
 def test_two_columns_that_differ_in_case_alone_stay_two() -> None:
     """Where an engine tells them apart."""
     assert Facts(("id", "n")).hides("N", "n")

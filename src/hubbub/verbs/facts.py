@@ -59,6 +59,14 @@ class Facts:
         left_out = [quoted(name) for name in anew if name is not None]
         return exp.Star(except_=left_out) if left_out else exp.Star()
 
+    def order_of(self, others: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        """Columns in the order of these, where they are the same by name, and stand otherwise: SQL would put them
+        together by position. None for any others.
+        """
+        names = [spelled(name, others or ()) for name in self.names]
+        same = others is not None and len(others) == len(names) and None not in names and tuple(names) != others
+        return tuple(name for name in names if name is not None) if same else None
+
     def hides(self, name: str, other: str) -> bool:
         """Whether a column of one name takes the place of another: they differ in case at most, and are not two."""
         same = name.lower() == other.lower()

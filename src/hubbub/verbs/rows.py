@@ -310,7 +310,10 @@ class Rows(_Question, RowsOfPeople):
 
     def _combined(self, kind: type[exp.SetOperation], other: Rows | Answer, distinct: bool) -> Rows:
         what = {exp.Union: "union", exp.Intersect: "intersect", exp.Except: "minus"}[kind]
-        both = kind(this=_operand(self), expression=_operand(_rows_given(other, what)), distinct=distinct)
+        own, those = self._settled().facts.columns, _rows_given(other, what)
+        order = Facts(own).order_of(those._settled().facts.columns)
+        those = those if order is None else those.select(*order)
+        both = kind(this=_operand(self), expression=_operand(those), distinct=distinct)
         return Rows(self.session, source(both, self.origin.alias_or_name or "rows"), facts=self._settled().facts)
 
 
