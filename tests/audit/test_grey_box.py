@@ -14,12 +14,24 @@ from audit import planted
 from audit.frozen import FrozenBits
 from hubbub.audit import Pair, SessionAudit, Violation, audit_session, fresh, pairs, replay
 from hubbub.audit.fixtures import SCENES, Scene, people
+from hubbub.audit.grey_box import spent
 from hubbub.audit.neighbours import Relation
 from hubbub.audit.questions import AGGREGATES, FOUND, HOUSE, PRIVATE_KEYS, ROWS, SYNTHESIS, TOGETHER
 from hubbub.errors import InternalError, ParameterError
-from hubbub.mechanisms import ExponentialMechanism, GaussianMechanism, GroupThreshold, LaplaceMechanism, NoisyMax
+from hubbub.mechanisms import (
+    ExponentialMechanism,
+    GaussianMechanism,
+    GroupThreshold,
+    KNormMechanism,
+    LaplaceMechanism,
+    NoisyMax,
+    Polytope,
+    SparseVector,
+    StaircaseMechanism,
+)
 from hubbub.mechanisms.quantiles import QuantileMechanism
 from hubbub.mechanisms.recording import recording, replaying
+from hubbub.synthesis import OnlineWeights
 
 FEW = (
     "SELECT COUNT(*) AS a, SUM(x) AS b FROM t",
@@ -264,6 +276,50 @@ def test_each_norm_is_measured() -> None:
     median = QuantileMechanism(shares=["1/2"], lower=0, upper=10, epsilon=1, rows=2)
     assert replay(median.release, [1, 2, 3], [1, 2, 3, 9, 9]) == []
     assert kinds(replay(median.release, [1, 2, 3], [9, 9, 9])) == {"moved"}
+
+
+@pytest.mark.parametrize(
+    ("release", "near", "far"),
+    [
+        (KNormMechanism(norm="linf", sensitivity=1, epsilon=1, cells=3).release, [2, 1, 4], [2, 1, 5]),
+        (KNormMechanism(norm="l1", sensitivity=3, epsilon=1, cells=3).release, [2, 1, 4], [2, 0, 4]),
+        (KNormMechanism(norm="l2", squared_sensitivity=3, epsilon=1, cells=3).release, [2, 1, 4], [2, 2, 5]),
+        (KNormMechanism(norm=Polytope.of(np.eye(3, dtype=int)), sensitivity=1, epsilon=1, cells=3).release, [1, 1, 3],
+         [2, 1, 3]),
+        (lambda three: StaircaseMechanism(sensitivity=2, epsilon=1).release(sum(three)), [1, 1, 2], [1, 1, 1]),
+        (lambda three: SparseVector(sensitivity=1, epsilon=1, positives=2).release(three, threshold=2), [2, 1, 4],
+         [3, 2, 3]),
+        (lambda three: SparseVector(sensitivity=1, epsilon=1, positives=1, answers_epsilon=1).release(
+            [0, *three], threshold=2), [2, 1, 4], [3, 2, 3]),
+    ],
+    ids=["linf", "l1", "l2", "polytope", "staircase", "sparse vector", "sparse vector with numbers"],
+)  # fmt: skip
+def test_every_mechanism_of_the_library_is_frozen_and_measured(release: Any, near: Any, far: Any) -> None:
+    """Noise that did not go through the recording was drawn anew in the replay: every answer differed."""
+    for _ in range(5):
+        assert replay(release, [1, 2, 3], near) == []
+    # A sparse vector may be through before the question that moves too far.
+    assert any(kinds(replay(release, [1, 2, 3], far)) == {"moved"} for _ in range(20))
+    assert fresh(release, [1, 2, 3]) == []
+
+
+def test_a_sparse_vector_is_paid_for_once_however_much_is_asked() -> None:
+    vector = SparseVector(sensitivity=1, epsilon="1/2", positives=2)
+    with recording() as records:
+        vector.release([0, 1, 0, 1], threshold=50)
+        vector.release([0], threshold=50)
+    assert spent(records).epsilon == 1
+    assert kinds(replay(lambda rows: vector.release(rows, threshold=50), [0, 0], [0, 2])) == {"moved"}
+
+
+def test_online_weights_are_quiet_and_loud() -> None:
+    def run(rows: list[int]) -> list[float]:
+        weights = OnlineWeights(rows, universe=8, queries=5, rho=1, updates=3, threshold=4)
+        return [weights.ask(np.arange(8) > k).value for k in (1, 3, 5) if weights.left]
+
+    rows = [0] * 40 + [7] * 20
+    assert replay(run, rows, [1, *rows[1:]]) == []
+    assert replay(run, rows, [7, *rows[1:]]) == []
 
 
 def test_fresh_noise_passes_and_kept_noise_does_not(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -152,6 +152,8 @@ def _possible(record: Recorded) -> bool:
             return all(law.log_prob(out, n) > -math.inf for out, n in zip(shown, record.values, strict=True))
         case "linf" | "one_way":
             return 0 <= int(released) < len(record.values)
+        case "asked":
+            return True
         case "rows":
             # A bound is one step; quantiles drawn together are several.
             return all(law.low <= q <= law.high for q in np.ravel(released))
@@ -176,9 +178,10 @@ def fresh(run: Callable[[Any], Any], data: Any, *, runs: int = 8) -> list[Violat
     tapes = [observe(run, data).records for _ in range(runs)]
     shapes = Counter(tuple((record.norm, len(record.values)) for record in tape) for tape in tapes)
     usual = max(shapes, key=lambda shape: shapes[shape])
-    if len(shapes) > 1 and not any(norm == "groups" for norm, _ in usual):
+    if len(shapes) > 1 and not any(norm in ("groups", "opened") for norm, _ in usual):
         return [Violation("flow", "the noise primitives differ between runs on the same data")]
-    # Where groups are found privately, what follows depends on which are shown: runs that show as many are compared.
+    # Where groups are found privately, what follows depends on which are shown, and where a sparse vector answers, on
+    # how soon it does: runs that show, or ask, as many are compared.
     tapes = [tape for tape in tapes if tuple((record.norm, len(record.values)) for record in tape) == usual]
     runs = len(tapes)
     noises = [[_noise(record) for record in tape] for tape in tapes]
@@ -245,6 +248,8 @@ def _share(record: Recorded, other: Recorded) -> Fraction | None:
 
 def _event(record: Recorded) -> ev.Event:
     law = record.distribution
+    if record.norm == "asked":
+        return ev.PureDP(0)  # paid for when the sparse vector was opened
     if isinstance(law, DiscreteLaplace):
         return ev.DiscreteLaplace(law.scale, sensitivity=record.sensitivity)
     if isinstance(law, DiscreteGaussian):

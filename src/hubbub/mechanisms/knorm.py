@@ -43,6 +43,7 @@ from hubbub.mechanisms.calibrate import (
     sensitivity_of,
     whole_number,
 )
+from hubbub.mechanisms.recording import through
 from hubbub.mechanisms.weighted import weighted_choice
 from hubbub.noise import Bits, DiscreteLaplace, Geometric, Grid, bernoulli_exp, uniform_below
 from hubbub.noise.parameters import drawable
@@ -182,7 +183,12 @@ class KNormMechanism:
     def release(self, values: Any, *, bits: Bits | None = None) -> Any:
         """The noisy vector of shape (cells,): int64, or floats on a grid."""
         exact = private_integers(values, self.grid, self.cells)
-        return like(exact, [v + int(z) for v, z in zip(exact, self.noise(bits=bits), strict=True)], self.grid)
+
+        def draw() -> tuple[int, ...]:
+            return tuple(v + int(z) for v, z in zip(exact, self.noise(bits=bits), strict=True))
+
+        released = through(exact, sensitivity=self.sensitivity, norm="gauge", law=self, draw=draw)
+        return like(exact, released, self.grid)
 
     def noise(self, *, bits: Bits | None = None) -> Integers:
         """One draw of the noise vector, in steps."""

@@ -13,6 +13,9 @@ Norms, for d = v - v':
     linf        max |d_i|                          scores of a selection
     one_way     max |d_i| if no two d_i differ in sign, else infinite: monotone scores
     rows        size of the symmetric difference of v and v' as multisets: quantiles
+    gauge       the norm of the law itself: K-norm noise
+    opened      nothing goes in: a sparse vector is opened, which is where all of it is paid for
+    asked       max |d_i|: a question to one that is open
     groups      sum |d_i| over groups of one key, zeros added: unit counts of private groups. Without keys, the least
                 sum over all ways to line up v and v'
 
@@ -34,7 +37,7 @@ from hubbub.errors import InternalError
 
 __all__ = ["Norm", "Recorded", "distance", "recording", "replaying", "through"]
 
-Norm = Literal["l1", "l2_squared", "linf", "one_way", "rows", "groups"]
+Norm = Literal["l1", "l2_squared", "linf", "one_way", "gauge", "opened", "asked", "rows", "groups"]
 T = TypeVar("T")
 
 
@@ -168,9 +171,11 @@ def distance(first: Recorded, second: Recorded) -> Any:
             return sum(map(abs, moves))
         case "l2_squared":
             return sum(d * d for d in moves)
-        case "linf":
+        case "linf" | "asked" | "opened":
             return max(map(abs, moves), default=0)
         case "one_way":
             both = any(d > 0 for d in moves) and any(d < 0 for d in moves)
             return math.inf if both else max(map(abs, moves), default=0)
+        case "gauge":
+            return first.distribution.gauge(moves)
     assert_never(norm)

@@ -27,6 +27,7 @@ from hubbub.accounting import events as ev
 from hubbub.accounting.amounts import Number
 from hubbub.errors import ParameterError
 from hubbub.mechanisms.calibrate import beta_of, epsilon_of, flag, integers, sensitivity_of, steps_of, whole_number
+from hubbub.mechanisms.recording import through
 from hubbub.mechanisms.slots import Slots
 from hubbub.noise import Bits, DiscreteLaplace
 from hubbub.noise.parameters import drawable
@@ -164,6 +165,7 @@ class SparseVectorRun:
     def __init__(self, mechanism: SparseVector, threshold: int, bits: Bits | None) -> None:
         self._mechanism, self._bits = mechanism, bits
         self._bar = integers(threshold, None, 1)[0] + mechanism.threshold_noise.sample(bits=bits)
+        through((), sensitivity=0, norm="opened", law=mechanism, draw=tuple)
         self._slots = Slots(
             mechanism.positives,
             "all positive answers of this sparse vector are used; open, and pay for, another run.",
@@ -183,12 +185,23 @@ class SparseVectorRun:
         exact = integers(value, None, 1)[0]
         # A question holds a slot while it is answered, so that never more than `positives` are answered Yes.
         with self._slots.taken():
-            if exact + self._mechanism.question_noise.sample(bits=self._bits) < self._bar:
+            answer: Answer = through(
+                (exact,),
+                sensitivity=self._mechanism.sensitivity,
+                norm="asked",
+                law=self._mechanism,
+                draw=lambda: self._answer(exact),
+            )
+            if answer is False:
                 self._slots.put_back()
-                return False
-            if self._mechanism.answers_epsilon is None:
-                return True
-            return exact + self._mechanism.answer_noise.sample(bits=self._bits)
+            return answer
+
+    def _answer(self, exact: int) -> Answer:
+        if exact + self._mechanism.question_noise.sample(bits=self._bits) < self._bar:
+            return False
+        if self._mechanism.answers_epsilon is None:
+            return True
+        return exact + self._mechanism.answer_noise.sample(bits=self._bits)
 
     def __reduce__(self) -> str:
         raise ParameterError("an open sparse vector holds a secret threshold and cannot be pickled.")

@@ -33,6 +33,7 @@ from hubbub.mechanisms.calibrate import (
     steps_of,
     whole_number,
 )
+from hubbub.mechanisms.recording import through
 from hubbub.mechanisms.weighted import weighted_choice
 from hubbub.noise import Bits, Geometric, Grid, bernoulli, uniform_below
 from hubbub.noise.parameters import MAX_SCALE
@@ -145,7 +146,11 @@ class StaircaseMechanism:
     def release(self, value: Any, *, bits: Bits | None = None) -> Any:
         """The noisy value: an int without a grid, a Fraction on one."""
         exact = private_integers(value, self.grid, 1)
-        return like(value, [exact[0] + int(self.error().sample(1, bits=bits)[0])], self.grid)
+
+        def draw() -> tuple[int, ...]:
+            return (exact[0] + int(self.error().sample(1, bits=bits)[0]),)
+
+        return like(value, through(exact, sensitivity=self.steps, norm="l1", law=self, draw=draw), self.grid)
 
     def accuracy(self, beta: Number) -> Fraction:
         """The least error that is not exceeded with probability 1 - beta, from the exact law."""
