@@ -1,8 +1,9 @@
 """Which classes have more than twenty public names, inherited ones included: a list that can only become shorter.
 
 What a class inherits from outside hubbub does not count, nor what it overrides of that: sqlglot itself writes 31 of its
-names into each of its dialects. A dialect of ours is a table of texts, and an aggregate or a record of data is read
-field by field; all others are to come down, by values that group their names.
+names into each of its dialects. A dialect of ours is a table of texts, and does not count either; a session and the
+verbs on rows are what people type, and have a number of their own. Records that are read field by field stand in the
+list with the others, which are to come down by values that group their names.
 """
 
 from __future__ import annotations
@@ -15,9 +16,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import hubbub
+from hubbub.sql.emit.dialect import Dialect
 
 LIST = Path(__file__).parent / "wide_classes.txt"
 MOST = 20
+TYPED = {"hubbub.session.session.Session": 28, "hubbub.verbs.rows.Rows": 36}
 
 
 def _classes() -> Iterator[type]:
@@ -28,7 +31,11 @@ def _classes() -> Iterator[type]:
             module = importlib.import_module(found.name)
         except ImportError:  # of an extra that is not installed
             continue
-        yield from (c for c in vars(module).values() if inspect.isclass(c) and c.__module__ == found.name)
+        yield from (c for c in vars(module).values() if _counts(c, found.name))
+
+
+def _counts(what: object, module: str) -> bool:
+    return inspect.isclass(what) and what.__module__ == module and not issubclass(what, Dialect)
 
 
 def _public(one: type) -> set[str]:
@@ -43,7 +50,8 @@ def _public(one: type) -> set[str]:
 
 def test_classes_of_more_than_twenty_public_names_only_become_fewer() -> None:
     """HUBBUB_GOLDEN=write takes out what has become narrower; a class that has become wider is never written."""
-    wide = {f"{c.__module__}.{c.__qualname__}": len(names) for c in _classes() if len(names := _public(c)) > MOST}
+    every = {f"{c.__module__}.{c.__qualname__}": len(_public(c)) for c in _classes()}
+    wide = {where: n for where, n in every.items() if n > TYPED.get(where, MOST)}
     listed = {where: int(n) for n, where in (line.split(" ", 1) for line in LIST.read_text("utf-8").splitlines())}
     assert {where: n for where, n in wide.items() if n > listed.get(where, MOST)} == {}
     if os.environ.get("HUBBUB_GOLDEN") == "write":
