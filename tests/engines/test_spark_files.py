@@ -236,6 +236,20 @@ def test_what_json_spells_in_several_ways_names_nobody(theirs: Any, tmp_path: Pa
     assert asked(frame, "SELECT COUNT(*) AS n FROM v WHERE n < 9", unit="n") == 2
 
 
+@pytest.mark.parametrize(
+    ("ones", "people"),
+    [((b'"a"', b'"b"'), 2), ((b'"a?"', b'"a\\ud800"', b'"b"'), 1), ((b'"a\xff"', b'"a\xfe"', b'"b"'), 1)],
+)
+def test_texts_of_json_that_spark_makes_one_name_nobody(
+    theirs: Any, tmp_path: Path, ones: tuple[bytes, ...], people: int
+) -> None:
+    """Half a character is a question mark, and what is not UTF-8 may be U+FFFD: two people were one."""
+    (tmp_path / "t.json").write_bytes(b"".join(b'{"u": %s, "n": %d}\n' % (u, i) for i, u in enumerate(ones)))
+    for options in ({}, {"encoding": "UTF-8"}):
+        frame = theirs.read.schema("u STRING, n INT").options(**options).json(str(tmp_path))
+        assert asked(frame, "SELECT COUNT(DISTINCT u) AS n FROM v", unit="u") == people
+
+
 @pytest.mark.parametrize("kind", ["DECIMAL(9, 2)", "ARRAY<DECIMAL(9, 2)>", "STRUCT<x: DECIMAL(9, 2)>"])
 def test_no_decimal_of_json_takes_all_time(theirs: Any, tmp_path: Path, kind: str) -> None:
     """Of 1e100000000 Spark makes a number of so many digits, before it sees that it does not fit."""

@@ -39,7 +39,7 @@ from hubbub.engines.duckdb.engine import DuckDBEngine
 from hubbub.engines.exact import exact
 from hubbub.engines.fields import Fields
 from hubbub.engines.spark.dialect import SPARK
-from hubbub.engines.spark.frames import physical_of, read_by_rows, stored_otherwise, types_from_rows
+from hubbub.engines.spark.frames import of_json, physical_of, read_by_rows, stored_otherwise, types_from_rows
 from hubbub.engines.spark.session import (
     FORMATS,
     details,
@@ -51,6 +51,7 @@ from hubbub.engines.spark.session import (
     refused_setting,
     settings_of,
 )
+from hubbub.engines.spark.spelt import SPELT
 from hubbub.engines.stopping import asker
 from hubbub.errors import EngineError, InternalError, PolicyError, QueryError
 from hubbub.sql.emit.place import Place
@@ -124,7 +125,9 @@ class SparkEngine:
         self._check_frames(name)
         assert self._session is not None
         physical = _physical(name, frame, self._session)
-        fields = Fields(name, physical, dict(table.types), table.columns, SPARK)
+        with _listing(name):
+            dialect = SPELT if of_json(frame) else SPARK
+        fields = Fields(name, physical, dict(table.types), table.columns, dialect)
         fields.check_names()
         unit, unit_column = None, None
         if not isinstance(table.unit, EachRow) and table.path is None:

@@ -8,7 +8,7 @@ steward's.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -19,7 +19,7 @@ from hubbub.engines.spark.computed import children_of, unsure, unsure_node
 from hubbub.engines.spark.files import Files, cuts_moments, of_another_type, of_several_types, too_wide
 from hubbub.engines.spark.session import SERDES
 
-__all__ = ["physical_of", "read_by_rows", "stored_otherwise", "types_from_rows"]
+__all__ = ["of_json", "physical_of", "read_by_rows", "stored_otherwise", "types_from_rows"]
 
 _PHYSICAL: Final = {
     "tinyint": "TINYINT",
@@ -45,7 +45,7 @@ def physical_of(frame: DataFrame, session: SparkSession) -> list[tuple[str, str]
     """The columns of a frame with their physical types; those of which reading makes one of several are marked."""
     leaves = _leaves(frame)
     cut = any(cuts_moments(leaf.files, leaf.read, session) for leaf in leaves)
-    spelt = any(leaf.form.startswith("json") for leaf in leaves)
+    spelt = _of_json(leaves)
     physical = []
     for name, kind in frame.dtypes:
         base = kind.split("(")[0]
@@ -58,6 +58,15 @@ def physical_of(frame: DataFrame, session: SparkSession) -> list[tuple[str, str]
         short = (cut and word.startswith("TIMESTAMP")) or (spelt and word in _SPELT)
         physical.append((name, f"{word}{CUT}" if short else word))
     return physical
+
+
+def of_json(frame: DataFrame) -> bool:
+    """Whether some file of a frame is JSON, where one value is spelt in several ways."""
+    return _of_json(_leaves(frame))
+
+
+def _of_json(leaves: Iterable[_Leaf]) -> bool:
+    return any(leaf.form.startswith("json") for leaf in leaves)
 
 
 _GUESSED: Final = "spark.sql.sources.partitionColumnTypeInference.enabled"
