@@ -1,7 +1,7 @@
 r"""Units that are texts of JSON, where Spark makes one text of several.
 
-Half a character, as `\ud800`, becomes a question mark, and bytes that are no text become U+FFFD where the option
-`encoding` is set. So a text with one of the two names nobody: two people could be one.
+Half a character (`\ud800`) becomes a question mark. Bytes that are not text become U+FFFD, under the option `encoding`.
+So a text with one of the two names nobody: two people could be one.
 """
 
 from __future__ import annotations
