@@ -322,6 +322,20 @@ def test_online_weights_are_quiet_and_loud() -> None:
     assert replay(run, rows, [7, *rows[1:]]) == []
 
 
+def test_steps_that_follow_released_numbers_are_no_fault_of_noise_and_others_are() -> None:
+    vector = LaplaceMechanism(sensitivity=1, epsilon=1)
+    toss = iter([1, 2] * 20)
+
+    def adaptive(rows: list[int]) -> list[int]:
+        first = vector.release(len(rows))
+        return [first] + [vector.release(0) for _ in range(abs(first) % 7)]
+
+    assert fresh(adaptive, [1] * 50, runs=16) == []
+    assert kinds(fresh(lambda rows: [vector.release(0) for _ in range(next(toss))], [1])) == {"flow"}
+    wide = [LaplaceMechanism(sensitivity=1, epsilon=1, cells=cells) for cells in (1, 2)]
+    assert kinds(fresh(lambda rows: wide[(n := next(toss)) - 1].release([0] * n), [1])) == {"flow"}
+
+
 def test_fresh_noise_passes_and_kept_noise_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
     vector = LaplaceMechanism(sensitivity=1, epsilon=1, cells=60)
     assert fresh(vector.release, [0] * 60) == []

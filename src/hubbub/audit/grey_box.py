@@ -26,7 +26,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from itertools import combinations
+from itertools import combinations, zip_longest
 from typing import Any
 
 import numpy as np
@@ -178,10 +178,10 @@ def fresh(run: Callable[[Any], Any], data: Any, *, runs: int = 8) -> list[Violat
     tapes = [observe(run, data).records for _ in range(runs)]
     shapes = Counter(tuple((record.norm, len(record.values)) for record in tape) for tape in tapes)
     usual = max(shapes, key=lambda shape: shapes[shape])
-    if len(shapes) > 1 and not any(norm in ("groups", "opened") for norm, _ in usual):
+    if any(_parted(one, other) for one, other in combinations(tapes, 2)):
         return [Violation("flow", "the noise primitives differ between runs on the same data")]
-    # Where groups are found privately, what follows depends on which are shown, and where a sparse vector answers, on
-    # how soon it does: runs that show, or ask, as many are compared.
+    # What follows may depend on what was released before: which groups are shown, how soon a sparse vector says Yes, in
+    # what parts a column is cut. Runs of the usual shape are compared.
     tapes = [tape for tape in tapes if tuple((record.norm, len(record.values)) for record in tape) == usual]
     runs = len(tapes)
     noises = [[_noise(record) for record in tape] for tape in tapes]
@@ -194,6 +194,16 @@ def fresh(run: Callable[[Any], Any], data: Any, *, runs: int = 8) -> list[Violat
             violations.append(Violation("reused", f"runs {i} and {j} drew the same noise"))
     violations += _twice(flat, odds)
     return violations[:5]
+
+
+def _parted(one: Sequence[Recorded], other: Sequence[Recorded]) -> bool:
+    """Whether two runs on the same data call other primitives though nothing that was released before differs."""
+    for a, b in zip_longest(one, other):
+        if a is None or b is None or (a.norm, len(a.values)) != (b.norm, len(b.values)):
+            return True
+        if not identical(a.released, b.released):
+            return False
+    return False
 
 
 def _twice(flat: list[Any], odds: Any) -> Iterator[Violation]:
