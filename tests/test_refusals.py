@@ -40,7 +40,7 @@ ELSEWHERE = {
     "engines/postgres/engine.py:add",
     "ledger/charging.py:_relate",  # test_remedies_of_tables.test_neighbours_that_another_session_settled
     "service/desk.py:check_most",  # tests/service/test_caps.py
-    "ledger/policy.py:wrong",  # test_remedies_of_declarations.test_a_policy_that_is_put_right_is_read
+    "ledger/policy_values.py:wrong",  # test_remedies_of_declarations.test_a_policy_that_is_put_right_is_read
 }
 HANDED_ON = {
     # what another function says, in its words and with its remedies

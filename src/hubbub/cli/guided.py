@@ -20,7 +20,7 @@ from hubbub.cli.console import note, show_table
 from hubbub.cli.declared import between_toml, date_format, is_number, number_signs, one_of_toml
 from hubbub.cli.options import Limit
 from hubbub.errors import HubbubError
-from hubbub.ledger.policy import KINDS
+from hubbub.ledger.column_policy import KINDS
 
 if TYPE_CHECKING:
     from hubbub.session import Session

@@ -41,7 +41,8 @@ from hubbub.cli.init_sources import (
 from hubbub.cli.ledger import make_ledger
 from hubbub.errors import HubbubError, PolicyError
 from hubbub.file_formats import Csv
-from hubbub.ledger.policy import KINDS, POLICY_NAME, read_policy
+from hubbub.ledger.column_policy import KINDS
+from hubbub.ledger.policy import POLICY_NAME, read_policy
 
 __all__ = ["command", "policy_text"]
 

@@ -22,7 +22,7 @@ from hubbub.cli.guided import Choices, Field, ask_kinds, ask_tables, ask_unit
 from hubbub.cli.sniff import dialect_of, encoding_of_rows, guess_types
 from hubbub.errors import PolicyError
 from hubbub.file_formats import Csv, kind_of_file, several_files
-from hubbub.ledger.policy import KINDS
+from hubbub.ledger.column_policy import KINDS
 
 if TYPE_CHECKING:
     from hubbub.engines.base import Schema

@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
 from hubbub.errors import PolicyError
 from hubbub.file_formats import Csv, csv_from
+from hubbub.ledger.policy_values import PolicyValues
 
 __all__ = ["read_csv_section"]
 
 
-class _Reader(Protocol):
-    """What reads a policy file, and says where in it something is wrong."""
-
-    def section(self, at: tuple[str, ...], body: object, *, example: str = "") -> dict[str, Any]: ...
-
-    def known(self, at: tuple[str, ...], section: dict[str, Any], allowed: tuple[str, ...]) -> None: ...
-
-    def wrong(self, at: tuple[str, ...], message: str) -> PolicyError: ...
-
-
-def read_csv_section(reader: _Reader, at: tuple[str, ...], table: dict[str, Any]) -> Csv | None:
+def read_csv_section(reader: PolicyValues, at: tuple[str, ...], table: dict[str, Any]) -> Csv | None:
     """How the CSV of a table is written, where its section says so.
 
     Raises PolicyError, with the line, for what is wrong.

@@ -12,6 +12,7 @@ from typing import Any
 from hubbub.addresses import Address, ObjectAddress
 from hubbub.errors import PolicyError
 from hubbub.file_formats import FILES, kind_of_file
+from hubbub.ledger.policy_values import PolicyValues
 
 __all__ = ["amiss_with", "read_object", "read_through"]
 
@@ -26,7 +27,7 @@ def amiss_with(kind: str | None, section: Mapping[str, Any], suffix: str, unknow
     return None
 
 
-def read_object(reader: Any, at: tuple[str, ...], text: str, section: Mapping[str, Any]) -> Address:
+def read_object(reader: PolicyValues, at: tuple[str, ...], text: str, section: Mapping[str, Any]) -> Address:
     """`s3://bucket/visits.parquet`. reader: of the policy file; it says where a fault is."""
     try:
         address = ObjectAddress(text)
@@ -40,7 +41,7 @@ def read_object(reader: Any, at: tuple[str, ...], text: str, section: Mapping[st
     return address
 
 
-def read_through(reader: Any, at: tuple[str, ...], value: object) -> Mapping[str, str]:
+def read_through(reader: PolicyValues, at: tuple[str, ...], value: object) -> Mapping[str, str]:
     """How a unit of another table is reached: one column of both, or { own = "key" }."""
     if value is None:
         return MappingProxyType({})

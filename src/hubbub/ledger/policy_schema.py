@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from hubbub.file_formats import ENCODINGS
-from hubbub.ledger.policy import BOUNDINGS, KINDS, NEIGHBOURS
+from hubbub.ledger.column_policy import KINDS
+from hubbub.ledger.policy import BOUNDINGS, NEIGHBOURS
 
 __all__ = ["policy_schema"]
 

@@ -7,13 +7,14 @@ import math
 import os
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Final, Protocol
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from hubbub.addresses import is_address, names_a_table
 from hubbub.errors import ParameterError, PolicyError
 from hubbub.file_formats import kind_of_file
 from hubbub.ledger.budget import parse_epsilon
+from hubbub.ledger.policy_values import PolicyValues
 
 __all__ = [
     "OidcPolicy",
@@ -90,32 +91,7 @@ class ServicePolicy:
     oidc: OidcPolicy | None = None
 
 
-class _Reader(Protocol):
-    """What reads a policy file (`hubbub.ledger.policy`)."""
-
-    def known(
-        self,
-        at: tuple[str, ...],
-        section: dict[str, Any],
-        allowed: tuple[str, ...],
-        *,
-        required: tuple[str, ...] = (),
-    ) -> None: ...
-
-    def section(self, at: tuple[str, ...], body: object) -> dict[str, Any]: ...
-
-    def variable(self, at: tuple[str, ...], text: str) -> None: ...
-
-    def flag(self, at: tuple[str, ...], value: object) -> bool: ...
-
-    def limit(self, at: tuple[str, ...], value: object) -> int | None: ...
-
-    def text(self, at: tuple[str, ...], value: object) -> str | None: ...
-
-    def wrong(self, at: tuple[str, ...], message: str) -> Exception: ...
-
-
-def read_service(reader: _Reader, section: dict[str, Any]) -> ServicePolicy:
+def read_service(reader: PolicyValues, section: dict[str, Any]) -> ServicePolicy:
     """The section; what it does not say is the default."""
     default, above = ServicePolicy(), section.get("ask_steward_above")
 
@@ -170,7 +146,7 @@ def _is_here(host: str) -> bool:
         return False
 
 
-def _oidc(reader: _Reader, section: dict[str, Any]) -> OidcPolicy | None:
+def _oidc(reader: PolicyValues, section: dict[str, Any]) -> OidcPolicy | None:
     at = ("service", "oidc")
     if "oidc" not in section:
         return None
@@ -194,19 +170,19 @@ def _oidc(reader: _Reader, section: dict[str, Any]) -> OidcPolicy | None:
     )
 
 
-def is_found(reader: _Reader, at: tuple[str, ...], low: object, high: object) -> bool:
+def is_found(reader: PolicyValues, at: tuple[str, ...], low: object, high: object) -> bool:
     """Whether a range says that its upper end is found: of values of 0 or more."""
     if low == high == "auto":
         raise reader.wrong(at, 'a search finds one bound, above 0: [0, "auto"], or buy both ends (suggest_bounds)')
     return high == "auto" and isinstance(low, int | float) and not isinstance(low, bool) and 0 <= low < math.inf
 
 
-def limit_or_auto(reader: _Reader, at: tuple[str, ...], value: object) -> Any:
+def limit_or_auto(reader: PolicyValues, at: tuple[str, ...], value: object) -> Any:
     """A whole number, or "auto": each question finds it in its own charge."""
     return value if isinstance(value, str) and value == "auto" else reader.limit(at, value)
 
 
-def rows_kept(reader: _Reader, at: tuple[str, ...], section: dict[str, Any]) -> int | None:
+def rows_kept(reader: PolicyValues, at: tuple[str, ...], section: dict[str, Any]) -> int | None:
     """At most so many rows of one unit, in a copy of Parquet files that name their units themselves."""
     kept: int | None = reader.limit(at, section.get("rows_kept"))
     if kept is None:
@@ -220,14 +196,14 @@ def rows_kept(reader: _Reader, at: tuple[str, ...], section: dict[str, Any]) -> 
     return kept
 
 
-def _amount(reader: _Reader, at: tuple[str, ...], value: object) -> Fraction:
+def _amount(reader: PolicyValues, at: tuple[str, ...], value: object) -> Fraction:
     try:
         return parse_epsilon(value)  # type: ignore[arg-type]
     except ParameterError as error:
         raise reader.wrong(at, str(error)) from None
 
 
-def _url(reader: _Reader, value: object) -> str:
+def _url(reader: PolicyValues, value: object) -> str:
     at = ("service", "public_url")
     url = reader.text(at, value) or ""
     if url and not url.startswith(("https://", "http://127.0.0.1", "http://localhost", "http://[::1]")):
@@ -235,12 +211,12 @@ def _url(reader: _Reader, value: object) -> str:
     return url
 
 
-def own_seconds(reader: _Reader, at: tuple[str, ...], section: dict[str, Any]) -> float | None:
+def own_seconds(reader: PolicyValues, at: tuple[str, ...], section: dict[str, Any]) -> float | None:
     """A table's own number of seconds, where it says one."""
     return seconds(reader, at, section[at[-1]]) if at[-1] in section else None
 
 
-def seconds(reader: _Reader, at: tuple[str, ...], value: object) -> float:
+def seconds(reader: PolicyValues, at: tuple[str, ...], value: object) -> float:
     """A number that is at least what its key allows, and at most an hour's seconds."""
     least, unit = _LEAST[at[-1]], "" if "_a_" in at[-1] else " of seconds"
     if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= 3600:
