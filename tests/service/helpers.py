@@ -137,7 +137,7 @@ def rooms_behind(
     desk.requests = Requests(people, ledger, office, above=above)
     desk.requests.ask = desk.ask
     rooms = {"desk": desk, "office": office, "requests": desk.requests, "archive": Archive(people, ledger)}
-    return {**rooms, "registry": Registry(people)}
+    return {**rooms, "declared": desk.declared, "registry": Registry(people)}
 
 
 class World:

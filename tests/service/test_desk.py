@@ -304,7 +304,7 @@ def test_declarations_and_check_are_free_and_immediate(world):
     assert w.desk.check("ada", "SHOW TABLES", {})["cost"] == "0"
     told = w.desk.check("ada", COUNT, AT)
     assert (told["answer_time"], told["types"]) == (5.0, [["n", "int64"]])
-    assert w.desk.tables("ada")["v"]["columns"] == {"id": "integer", "x": "integer", "w": "text"}
+    assert w.desk.declared.tables("ada")["v"]["columns"] == {"id": "integer", "x": "integer", "w": "text"}
     assert w.ledger.balance.spent("patient_id") == 0
 
 

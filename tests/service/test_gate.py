@@ -167,7 +167,7 @@ def office() -> Room:
 
 @pytest.fixture
 def gate(people: People, desk: Room, office: Room) -> Gate:
-    behind = dict.fromkeys(("office", "requests", "archive", "registry"), office)
+    behind = dict.fromkeys(("office", "requests", "archive", "registry", "declared"), office)
     return Gate(people, {"desk": desk, **behind}, checks=(1.0, 2))  # type: ignore[arg-type]
 
 

@@ -69,7 +69,7 @@ def test_no_act_looks_at_the_ledger_while_it_plans(world: World, planned: list[s
         "read": lambda: desk.read("bob", asked),
         "check_refine": lambda: desk.check_refine("ada", asked, "0.1"),
         "refine": lambda: desk.refine("ada", asked, "0.1", "f"),
-        "bound_costs": lambda: desk.bound_costs("ada"),
+        "bound_costs": lambda: desk.declared.bound_costs("ada"),
     }
     for name, act in acts.items():
         planned.clear()

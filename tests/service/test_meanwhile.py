@@ -47,7 +47,7 @@ def meanwhile(folk: People, monkeypatch: pytest.MonkeyPatch, act: Callable[[], o
 @pytest.fixture
 def gate(people: People, desk: Desk) -> Gate:  # noqa: F811
     people.roll.add("tom", ["steward"], by="test")
-    rooms = dict.fromkeys(("desk", "office", "requests", "archive", "elsewhere"), desk)
+    rooms = dict.fromkeys(("desk", "declared", "office", "requests", "archive", "elsewhere"), desk)
     return Gate(people, {**rooms, "registry": Registry(people)})
 
 

@@ -75,7 +75,7 @@ def desk():
 
 @pytest.fixture
 def gate(people, desk):
-    rooms = dict.fromkeys(("desk", "office", "requests", "archive", "elsewhere"), desk)
+    rooms = dict.fromkeys(("desk", "declared", "office", "requests", "archive", "elsewhere"), desk)
     return Gate(people, {**rooms, "registry": Registry(people)})
 
 
@@ -600,7 +600,7 @@ def tried(gate, people, desk):
 
 
 def test_attacks_on_the_gate_come_to_nothing_and_find_every_bug_that_is_planted(people, desk, monkeypatch):
-    rooms = dict.fromkeys(("desk", "office", "requests", "archive"), desk) | {"registry": Registry(people)}
+    rooms = dict.fromkeys(("desk", "declared", "office", "requests", "archive"), desk) | {"registry": Registry(people)}
     assert tried(Gate(people, rooms), people, desk) == []
 
     def planted(where, what, how):

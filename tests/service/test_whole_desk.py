@@ -241,14 +241,14 @@ def test_an_answer_in_other_forms_and_at_other_levels(world):
 
 def test_what_is_declared_and_what_is_left_is_told(world):
     w = world()
-    table = w.desk.table("ada", "V")
+    table = w.desk.declared.table("ada", "V")
     assert (table["name"], table["unit"], table["limits"]) == ("v", "id", {"max_groups": 1, "max_rows": 1})
     told = {"text": "between(0, 50)", "between": [0, 50], "numeric": True}
     assert table["declared"]["x"] == {**told, "as": table["declared"]["x"]["as"]}
     assert table["declared"]["x"]["as"][0] == "Between"
     assert table["declared"]["w"]["one_of"] == ["a", "b", "c"]
     with pytest.raises(hb.QueryError, match="there is no table"):
-        w.desk.table("ada", "visit")
+        w.desk.declared.table("ada", "visit")
     assert w.desk.budget("ada")["left"] == "30"
     assert empty().catalog["v"].private
 

@@ -37,7 +37,7 @@ class Act:
     """One act: where it is done, who may, and what it is given."""
 
     name: str
-    room: Literal["desk", "people", "registry", "office", "requests", "archive", "elsewhere"]
+    room: Literal["desk", "declared", "people", "registry", "office", "requests", "archive", "elsewhere"]
     needs: tuple[str, ...]
     required: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
     optional: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
@@ -81,8 +81,8 @@ _ALL: Final = (
     Act("tokens", "people", KNOWN),
     Act("create_token", "people", KNOWN, optional=_TOKEN, changes=True),
     Act("end_token", "people", KNOWN, {"token": str}, changes=True),
-    Act("tables", "desk", (*CHECK, *READS)),
-    Act("bound_costs", "desk", READS),
+    Act("tables", "declared", (*CHECK, *READS)),
+    Act("bound_costs", "declared", READS),
     Act("policy_changes", "archive", READS),
     Act("check", "desk", CHECK, _QUESTION, limited=True),
     Act("ask", "desk", ASK, {**_QUESTION, "request": str}, _PURPOSE, changes=True, limited=True),
@@ -96,7 +96,7 @@ _ALL: Final = (
     Act("refine", "desk", ASK, {**_ONE, "epsilon": str, "request": str}, _PURPOSE, changes=True, limited=True),
     Act("plan", "desk", ASK, {"questions": list, "request": str}, _PURPOSE, changes=True, limited=True),
     Act("budget", "desk", CHECK, limited=True),
-    Act("table", "desk", CHECK, {"name": str}),
+    Act("table", "declared", CHECK, {"name": str}),
     Act("cancel", "desk", ASK, _ONE, changes=True),
     Act("history", "desk", ASK),
     Act("receipt", "desk", ASK, _ONE),

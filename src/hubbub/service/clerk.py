@@ -148,7 +148,11 @@ class Clerk:
         self._refreshes = Refreshes(policy, self.ledger, self.lanes, log)
         self.office.read_anew, self.office.is_read = self._refreshes.before, self._refreshes.written
         rooms = {"desk": self.desk, "office": self.office, "requests": requests, "archive": archive}
-        rooms |= {"registry": Registry(self.people), "elsewhere": Elsewhere(self.people, provider)}
+        rooms |= {
+            "declared": self.desk.declared,
+            "registry": Registry(self.people),
+            "elsewhere": Elsewhere(self.people, provider),
+        }
         self._gate = gate.Gate(self.people, rooms, checks=checks)
         self._daily = Daily(policy, self.ledger, log, people=self.people)
         self.desk.restart()

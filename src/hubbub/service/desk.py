@@ -31,6 +31,7 @@ from hubbub.ledger.schedule import SECOND, instant
 from hubbub.ledger.timetable import Queue, Scheduled
 from hubbub.ledger.wording import is_commitment
 from hubbub.remedies import AskLess
+from hubbub.service.declared import Declared
 from hubbub.service.forms import OtherQuestion, Shown, brought, clauses_told, shown_as, written
 from hubbub.session.ask import joined, knowing, refuse_nothing, release_of
 from hubbub.session.check import Check
@@ -83,6 +84,7 @@ class Desk:
         self.data, self.ledger, self.queue, self.log = data, ledger, queue, log
         self._times, self._start, self._planned = times, start, planned
         self._door = Door(data, ledger, analyst="nobody", policy=policy)
+        self.declared = Declared(data, times, self._half_width)
         self.requests: Requests | None = None  # where a question may have to wait for a yes
 
     def tick(self) -> None:
@@ -285,17 +287,9 @@ class Desk:
             if one.analyst == analyst
         ]
 
-    def tables(self, analyst: str) -> dict[str, Any]:
-        """The declared tables: the columns, their kinds, and their answer times."""
-        del analyst
-        return {
-            name: {
-                "columns": {column: kind.value for column, kind in info.columns.items()},
-                "private": info.private,
-                "answer_time": self._times.get(name, 0) / SECOND,
-            }
-            for name, info in self.data.catalog.items()
-        }
+    def _half_width(self, sql: str, given: Options) -> float | None:
+        asked = self._plan(sql, given)
+        return checked(self._door, asked, given).columns[0].plus_minus if isinstance(asked, PricedStatement) else None
 
     def metrics(self) -> dict[str, float]:
         """Counts that step at submissions and releases alone: never chain height, run times, rows, memory."""

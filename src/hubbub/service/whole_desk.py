@@ -4,7 +4,7 @@
     check_bounds                how much a question's limits leave out, bought; a submission as any other
     check_refine, refine        an answer made better by a second draw; foretold from what was released, and from scales
     plan                        several questions, charged as one, or none of them
-    budget, table, bound_costs  what is left, what is declared, and what its bounds cost
+    budget                      what is left
 
 A second draw and a plan are submissions as any other: what is told of them before their releases follows from the
 schedule. Nothing here reads a row.
@@ -30,17 +30,15 @@ from hubbub.ledger.records import Entry, IsStored, StoredRelease
 from hubbub.ledger.schedule import SECOND, instant
 from hubbub.ledger.timetable import Asking, Scheduled
 from hubbub.ledger.wording import is_commitment
-from hubbub.service.bound_costs import bound_costs
 from hubbub.service.desk import Desk, Unknown, as_sent, capped, check_form, check_most, question_text
-from hubbub.service.forms import declared_table, shown_as
+from hubbub.service.forms import shown_as
 from hubbub.service.people.person import TokenLimits
 from hubbub.session.ask import foreseen, to_refine
 from hubbub.session.options import Options, given_in
 from hubbub.session.plan import Asked, plan_text, to_draw
 from hubbub.session.prepare import PricedStatement, amount_of
 from hubbub.session.run import Door
-from hubbub.session.shown import DeclaredTables
-from hubbub.session.statement import checked, largest_epsilon, public_answer, request_of
+from hubbub.session.statement import largest_epsilon, public_answer, request_of
 
 __all__ = ["WholeDesk"]
 
@@ -50,8 +48,6 @@ _ONCE: Final = "this answer cannot be refined. Ask the question again, at a larg
 
 class WholeDesk(Desk):
     """The desk with all its acts."""
-
-    _bound_costs: dict[str, dict[str, Any]] | None = None
 
     # -- answers ----------------------------------------------------------------------------------------------
 
@@ -359,32 +355,6 @@ class WholeDesk(Desk):
         return self._shared(door, stored, lambda: self._answer(door, one, given, stored, charged=False))
 
     # -- what is declared, and what is left ---------------------------------------------------------------------
-
-    def tables(self, analyst: str) -> dict[str, Any]:
-        """The declared tables: the columns, their kinds, what is declared of each, and their answer times."""
-        told = super().tables(analyst)
-        return {name: {**each, **declared_table(self.data.catalog[name])} for name, each in told.items()}
-
-    def table(self, analyst: str, name: str) -> dict[str, Any]:
-        """One declared table.
-
-        Raises QueryError, with the nearest name, where there is none.
-        """
-        declared = DeclaredTables(self.data.catalog)[name]
-        return {"name": declared.name, "about": declared.about, **self.tables(analyst)[declared.name]}
-
-    def bound_costs(self, analyst: str) -> dict[str, dict[str, Any]]:
-        """Of each private table what its declared bounds cost: of each bound, the half-width of a count at several
-        sizes. From declarations, which do not change while this runs.
-        """
-        if self._bound_costs is None:
-            private = {name: declared for name, declared in self.tables(analyst).items() if declared["private"]}
-            self._bound_costs = {n: bound_costs(n, declared, self._half_width) for n, declared in private.items()}
-        return self._bound_costs
-
-    def _half_width(self, sql: str, given: Options) -> float | None:
-        asked = self._plan(sql, given)
-        return checked(self._door, asked, given).columns[0].plus_minus if isinstance(asked, PricedStatement) else None
 
     def budget(self, analyst: str, *, token: TokenLimits | None = None) -> dict[str, Any]:
         """What is left: of each unit space the joint budget, and his own limit below it; with a token that has a cap,
