@@ -19,7 +19,9 @@ upwards and figures towards those of chance. The interval holds each t at which 
 it is s^2 (K - 2 K t + C t^2). For the area, u is a sum over pairs of counts, p' W q', and v = p' 1 1 q'; with M = W - t
 1 1 the noise is x M q + p M y + x M y, x and y that of p and q: s^2 (|M q'|^2 + |M p'|^2) less s^4 |M|^2 is without
 bias for its variance. The law lies between normal and Laplace, so deviations are counted 1.96 times, or ln 20 / sqrt 2
-= 2.12 times where noise is Laplace. Where v' itself may be noise, all values are left.
+= 2.12 times where noise is Laplace. Noise on counts is whole: half a row is added at either end, which hardly shows
+unless noise is mostly 0 (at epsilon 5.5 intervals held .8 without it). Where v' itself may be noise, all values are
+left, and an error is said to be as large as it can be, R squared to be 0: that of the mean alone.
 """
 
 from __future__ import annotations
@@ -65,7 +67,7 @@ _LAPLACE: Final = math.log(20) / math.sqrt(2)
 @dataclass(frozen=True)
 class Evaluation:
     """How good a model is on a table. Figures that do not apply are None; `intervals` holds 95 % intervals of the
-    noise: that of `r2` begins at minus infinity where it hides how far the target spreads.
+    noise: that of `r2` begins at minus infinity where it hides how far the target spreads, and `r2` is 0 then.
 
     rows: how many there are, with noise. accuracy; auc: of the last class of two, or the one called positive.
     calibration: for each step of scores with rows, (mean predicted probability, share of that class, rows). confusion:
@@ -242,8 +244,11 @@ class Evaluator:
         spread = squares - mean * total + sigma**2 / size if rows > 3 * sigma else 0.0
         moved = (1 + 4 * mean**2 + mean**4) * sigma**2
         low, high = (float(ratio(end)) for end in self.model.kept_["range"])
-        mse, mse_ends = _quotient(errors, rows, (sigma**2, 0.0, sigma**2), deviations, (0.0, 1.0))
-        left, left_ends = _quotient(4 * errors, spread, (16 * sigma**2, 0.0, moved), deviations, (0.0, math.inf))
+        # What is not known is the worst there can be, and of R squared what the mean alone has.
+        mse, mse_ends = _quotient(errors, rows, (sigma**2, 0.0, sigma**2), deviations, (0.0, 1.0), hidden=1.0)
+        left, left_ends = _quotient(
+            4 * errors, spread, (16 * sigma**2, 0.0, moved), deviations, (0.0, math.inf), hidden=1.0
+        )
         rmse, *rmse_ends = (math.sqrt(end) * (high - low) for end in (mse, *mse_ends))
         return {
             "r2": (1 - left, (1 - left_ends[1], 1 - left_ends[0])),
@@ -267,11 +272,19 @@ def _of_each_type(problem: Problem) -> Iterator[Coded]:
 
 
 def _quotient(
-    u: float, v: float, variance: tuple[float, float, float], deviations: float, within: tuple[float, float]
+    u: float,
+    v: float,
+    variance: tuple[float, float, float],
+    deviations: float,
+    within: tuple[float, float],
+    *,
+    grain: float = 0.0,
+    hidden: float | None = None,
 ) -> _Told:
     """u / v of noisy sums, and each t at which u - t v is at most so many deviations of its noise.
 
-    variance: the coefficients of that of u - t v in t. within: where the exact quotient lies.
+    variance: the coefficients of that of u - t v in t. within: where the exact quotient lies. grain: what half a step
+    of noise moves it. hidden: what is said instead where all values are left.
 
     >>> value, (low, high) = _quotient(50.0, 100.0, (1.0, 0.0, 1.0), 2.0, (0.0, 1.0))
     >>> value, round(low, 4), round(high, 4)
@@ -282,15 +295,16 @@ def _quotient(
     c = [deviations**2 * coefficient for coefficient in variance]
     a, half, rest = v * v - c[2], u * v + c[1] / 2, u * u - c[0]
     if v <= 0 or a <= 0:
-        return value, within
+        return value if hidden is None else hidden, within
     root = math.sqrt(max(half * half - a * rest, 0.0))
-    return value, (min(max((half - root) / a, least), value), max(min((half + root) / a, most), value))
+    low, high = (half - root) / a - grain, (half + root) / a + grain
+    return value, (min(max(low, least), value), max(min(high, most), value))
 
 
 def _accuracy(right: float, total: float, of_right: int, cells: int, sigma: float, deviations: float) -> _Told:
     """The share of the rows in the counts of what is right: so many of the counts."""
     variance = (of_right * sigma**2, -2 * of_right * sigma**2, cells * sigma**2)
-    return _quotient(right, total, variance, deviations, (0.0, 1.0))
+    return _quotient(right, total, variance, deviations, (0.0, 1.0), grain=0.5 / max(total, 1.0))
 
 
 def _area(negative: Floats, positive: Floats, sigma: float, deviations: float) -> _Told:
@@ -307,7 +321,9 @@ def _area(negative: Floats, positive: Floats, sigma: float, deviations: float) -
         pairs = max(many, 1.0) * max(few, 1.0)
         return min(max(float(positive @ below @ negative) / pairs, 0.0), 1.0), (0.0, 1.0)
     ends = (variance[0], variance[1], variance[2])
-    return _quotient(float(positive @ below @ negative), many * few, ends, deviations, (0.0, 1.0))
+    # A row of a class moves at most its share of the pairs.
+    grain = 0.5 / many + 0.5 / few
+    return _quotient(float(positive @ below @ negative), many * few, ends, deviations, (0.0, 1.0), grain=grain)
 
 
 def _calibration(table: Floats, sigma: float, positive: int) -> tuple[tuple[float, float, float], ...]:
