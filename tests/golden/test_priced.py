@@ -138,7 +138,8 @@ def _digest(value: object) -> str:
 
 
 def _measured(plan: Plan) -> Iterator[str]:
-    yield f"  {_digest(plan.key())} {plan.tables} {plan.group_count} {plan.auto} {plan.norm} read {sorted(plan.read)}"
+    bounded = f"{plan.group_count} {plan.auto} {plan.norm}"
+    yield f"  {_digest(plan.key())} {plan.question.tables} {bounded} read {sorted(plan.read)}"
     columns = _columns_read(plan.question.relation, plan.read)
     yield f"    columns {[f'{table}: {sorted(some)}' for table, some in sorted(columns.items())]}"
     for measurement in plan.measurements:

@@ -430,7 +430,7 @@ BUGS: Final[tuple[Bug, ...]] = (
             "tests/sql/test_bounding.py::test_of_two_groups_one_is_kept",
         ),
         (
-            '*([] if plan.each_row else ["unit"])',
+            '*([] if plan.question.each_row else ["unit"])',
             '"unit"',
             "each row's number decides its group",
             "tests/test_ownership.py::test_one_row_more_does_not_change_which_groups_other_rows_keep",

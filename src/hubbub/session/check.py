@@ -314,10 +314,12 @@ def notes(price: Price, *, bounded: bool = True) -> tuple[str, ...]:
     """Who is protected, and what the ± does not cover. bounded: whether the limits are known."""
     remarks: dict[str, None] = {}
     for plan in price.plans:
-        if plan.each_row and plan.one_row:
+        if plan.question.each_row and plan.one_row:
             remarks["protected: each single row. The ± covers the noise."] = None
             continue
-        remarks[f"protected: everything one {plan.unit} contributed ({plan.neighbours.replace('_', '/')})."] = None
+        remarks[
+            f"protected: everything one {plan.question.unit} contributed ({plan.neighbours.replace('_', '/')})."
+        ] = None
         remarks |= dict.fromkeys(_bounding_notes(plan)) if bounded else {}
         if plan.domains and plan.group_count is not None:
             remarks[f"groups: {plan.group_count:,}, each answered."] = None
@@ -340,9 +342,9 @@ def details(price: Price) -> dict[str, Any]:
     """What a receipt shows: public facts only, JSON-ready."""
     first = price.plans[0]
     return {
-        "table": first.table,
-        "tables": sorted({name for plan in price.plans for name in plan.tables}),
-        "unit": "each row" if first.each_row else first.unit,
+        "table": first.question.table,
+        "tables": sorted({name for plan in price.plans for name in plan.question.tables}),
+        "unit": "each row" if first.question.each_row else first.question.unit,
         "neighbours": first.neighbours,
         "max_groups": first.bounds.groups,
         "max_rows": first.bounds.rows,

@@ -300,8 +300,8 @@ def _request(data: OpenTables, asked: PricedStatement, searches: Sequence[Search
         key=key,
         details={
             "kind": "bounds",
-            "table": plans[0].table,
-            "unit": plans[0].unit,
+            "table": plans[0].question.table,
+            "unit": plans[0].question.unit,
             "neighbours": plans[0].neighbours,
             "limits": [_called(search) for search in searches],
             "mechanism": "discrete Laplace" if asked.amount.spend.pure else "discrete Gaussian",

@@ -301,9 +301,12 @@ def told(plans: Sequence[Plan], record: Sequence[Known]) -> tuple[str, ...]:
         plan, bound = plans[entry["plan"]], ratio(entry["bound"])
         shown = f"{int(bound):,}" if bound.denominator == 1 else decimal_text(bound)
         within = " in a group" if plan.keys else ""
-        what = {"groups": f"{shown} groups of one {plan.unit}", "rows": f"{shown} rows of one {plan.unit}{within}"}
+        what = {
+            "groups": f"{shown} groups of one {plan.question.unit}",
+            "rows": f"{shown} rows of one {plan.question.unit}{within}",
+        }
         column = entry["what"].partition(".")[2]
-        limit = what.get(entry["what"], f"a sum of {column} of {shown} of one {plan.unit}{within}")
+        limit = what.get(entry["what"], f"a sum of {column} of {shown} of one {plan.question.unit}{within}")
         exceed = f"with probability .95 at most {entry['beyond']:,} units exceed it"
         lines.append(f"found: at most {limit}; {exceed}, by how much is not known")
     return tuple(dict.fromkeys(lines))

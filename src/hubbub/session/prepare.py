@@ -100,7 +100,7 @@ class PricedStatement:
 
     @property
     def space(self) -> str:
-        return self.plans[0][0].space
+        return self.plans[0][0].question.space
 
     @property
     def places(self) -> tuple[tuple[int, ...], ...]:
@@ -110,7 +110,7 @@ class PricedStatement:
     @cached_property
     def tables(self) -> tuple[str, ...]:
         """The private tables it reads, each once, the first asked about first."""
-        return tuple(dict.fromkeys(name for plans in self.plans for plan in plans for name in plan.tables))
+        return tuple(dict.fromkeys(name for plans in self.plans for plan in plans for name in plan.question.tables))
 
     @property
     def dataset(self) -> str:

@@ -98,9 +98,11 @@ class TotalError:
                 f"{int(most):,} rows" if rows else f"a sum of {entry['what'].partition('.')[2]} of {float(most):,.12g}"
             )
             within = f" in each of {plan.bounds.groups:,} groups" if plan.keys else ""
-            told = f"bounded, and the ± holds what that leaves out, up to {size} of one {plan.unit}{within}"
+            told = f"bounded, and the ± holds what that leaves out, up to {size} of one {plan.question.unit}{within}"
             stated = self._stated(entry)
-            lines.append(told if stated is None else f"{told}: {stated[1]} stated that no {plan.unit} has more")
+            lines.append(
+                told if stated is None else f"{told}: {stated[1]} stated that no {plan.question.unit} has more"
+            )
         return tuple(dict.fromkeys(lines))
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from hubbub.errors import InternalError
 from hubbub.tables.aggregates import Aggregate
 from hubbub.tables.groups import Key
-from hubbub.tables.relations import Relation
+from hubbub.tables.relations import Relation, scans
 
 __all__ = ["Aggregate", "AggregateQuery", "Key", "Output", "Statement"]
 
@@ -35,6 +35,33 @@ class AggregateQuery:
     def __post_init__(self) -> None:
         if not self.aggregates or not self.sets:
             raise InternalError("a question without an aggregate, or without a grouping")
+
+    @property
+    def space(self) -> str:
+        """The unit space that the charge is entered in."""
+        return scans(self.relation)[0].space
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The private tables it reads, each once."""
+        return tuple(dict.fromkeys(scan.table for scan in scans(self.relation)))
+
+    @property
+    def table(self) -> str:
+        """The table that the charge is entered under."""
+        return self.tables[0]
+
+    @property
+    def unit(self) -> str:
+        """What one unit is called."""
+        scan = scans(self.relation)[-1] if scans(self.relation)[0].path else None
+        unit = (scan or scans(self.relation)[0]).unit
+        return unit if unit is not None else "row"
+
+    @property
+    def each_row(self) -> bool:
+        """Whether each row of the table is a unit of its own."""
+        return scans(self.relation)[0].each_row
 
 
 @dataclass(frozen=True)

@@ -40,30 +40,30 @@ def _limit(plan: Plan) -> str | None:
         return "; ".join(counted(plan))
     if sums:
         limit = " and ".join([*([_limits(plan)] if rows else []), *(_sum(plan, m) for m in sums)])
-        return f"at most {limit} of one {plan.unit}"
+        return f"at most {limit} of one {plan.question.unit}"
     if rows:
-        return f"at most {_limits(plan)} of one {plan.unit}"
+        return f"at most {_limits(plan)} of one {plan.question.unit}"
     if plan.keys and (plan.group_count or math.inf) > plan.bounds.groups:
-        return f"at most {_many(plan.bounds.groups, 'group')} of one {plan.unit}"
+        return f"at most {_many(plan.bounds.groups, 'group')} of one {plan.question.unit}"
     return None
 
 
 def counted(plan: Plan) -> list[str]:
     """How much one unit counts, and what is done with more: a part of a sentence for each sort of measurement."""
     clipped = [m for m in plan.measurements if plan.clips(m)]
-    rows, groups, said = plan.bounds.rows, plan.bounds.groups, []
+    rows, groups, said, unit = plan.bounds.rows, plan.bounds.groups, list[str](), plan.question.unit
     if any(not m.alone for m in clipped):
         most = f"{groups * rows:,}" if plan.norm == "l1" else f"{math.sqrt(groups) * rows:,.4g}"
         said.append(
-            f"one {plan.unit} counts in all its groups, its rows weighted down to an {plan.norm} norm of at most {most}"
+            f"one {unit} counts in all its groups, its rows weighted down to an {plan.norm} norm of at most {most}"
         )
     if any(m.alone for m in clipped):
-        said.append(f"the sums of one {plan.unit} are clipped to the {plan.norm} norm of {_limits(plan)}")
+        said.append(f"the sums of one {unit} are clipped to the {plan.norm} norm of {_limits(plan)}")
     sums = [m for m in plan.measurements if m.cap]
     if sums:
-        said.append(f"one {plan.unit} counts with at most {' and '.join(_sum(plan, m) for m in sums)}")
+        said.append(f"one {unit} counts with at most {' and '.join(_sum(plan, m) for m in sums)}")
     if len(clipped) + len(sums) < len(plan.measurements):
-        said.append(f"one {plan.unit} counts with at most {_limits(plan)}")
+        said.append(f"one {unit} counts with at most {_limits(plan)}")
     return said
 
 

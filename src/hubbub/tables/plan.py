@@ -193,32 +193,6 @@ class Plan:
     def neighbours(self) -> Neighbours:
         return scans(self.question.relation)[0].neighbours
 
-    @property
-    def space(self) -> str:
-        return scans(self.question.relation)[0].space
-
-    @property
-    def tables(self) -> tuple[str, ...]:
-        """The private tables it reads, each once."""
-        return tuple(dict.fromkeys(scan.table for scan in scans(self.question.relation)))
-
-    @property
-    def table(self) -> str:
-        """The table that the charge is entered under."""
-        return self.tables[0]
-
-    @property
-    def unit(self) -> str:
-        """What one unit is called."""
-        scan = scans(self.question.relation)[-1] if scans(self.question.relation)[0].path else None
-        unit = (scan or scans(self.question.relation)[0]).unit
-        return unit if unit is not None else "row"
-
-    @property
-    def each_row(self) -> bool:
-        """Whether each row of the table is a unit of its own."""
-        return scans(self.question.relation)[0].each_row
-
     def measures(self, measurement: Measurement) -> bool:
         """Whether a measurement is one of this plan's."""
         return measurement in self._places

@@ -225,7 +225,7 @@ class PostgresEngine:
         stubs = {leaf.place: leaf.columns for leaf in leaves(plan.question.relation)}
         con = None
         try:
-            con = connect(self._known[plan.tables[0]].address.url)
+            con = connect(self._known[plan.question.tables[0]].address.url)
             with self._lock:
                 self._running[con] = asker()
             begin(con, lock_timeout="1s")  # a table that is locked is for `run` to wait for

@@ -145,7 +145,7 @@ def _owned(
 
 
 def _has_unit(plan: Plan) -> bool:
-    return not (plan.one_row and plan.each_row)
+    return not (plan.one_row and plan.question.each_row)
 
 
 def _key(key: Key, sql: Callable[[Expression], str], dialect: Dialect) -> str:
@@ -260,7 +260,7 @@ def _order_of_groups(plan: Plan, dialect: Dialect) -> str:
 
 
 def _rank_of_group(plan: Plan, dialect: Dialect) -> str:
-    return dialect.hash(*([] if plan.each_row else ["unit"]), *_group_names(plan))
+    return dialect.hash(*([] if plan.question.each_row else ["unit"]), *_group_names(plan))
 
 
 def _group_names(plan: Plan) -> list[str]:
@@ -302,7 +302,7 @@ def _chosen(plan: Plan, i: int, dialect: Dialect) -> Iterator[Stage]:
         yield "chosen", f"  SELECT {keys}{x} AS x, 1 AS n\n  FROM {rows}\n  WHERE {x} IS NOT NULL"
         return
     source = rows
-    if _too_many_groups(plan) and plan.each_row:
+    if _too_many_groups(plan) and plan.question.each_row:
         # Rows are numbered as they are scanned; what is read twice could be numbered in two ways.
         place = f"dense_rank() OVER (PARTITION BY unit ORDER BY {_order_of_groups(plan, dialect)}) AS place"
         yield "ranked", f"  SELECT {rows}.*, {place} FROM {rows}"
