@@ -67,6 +67,21 @@ def test_the_client_of_numbers_takes_steps_of_the_grid_only(oracle: Any) -> None
             oracle.randomizer.release(bad)
 
 
+@pytest.mark.parametrize("epsilon", ["1/100", 1, 20, 500])
+@pytest.mark.parametrize("kind", [local.OneBitMean, local.PiecewiseMean, local.HybridMean])
+def test_the_law_of_a_step_is_the_same_for_whole_numbers_of_numpy(kind: Any, epsilon: object) -> None:
+    """`oracle.steps` makes them; their products left 64 bits, with an error or another chance."""
+    oracle = kind(epsilon)
+    client, steps = oracle.randomizer, oracle.steps([-1, 0.3, 1])
+    reports = np.array([0, 1, client.report_count - 2, client.report_count - 1], client.report_type)
+    for step in steps:
+        assert client.second_moment(step) == client.second_moment(int(step))
+        for report in reports:
+            chance = client.chance(int(report), int(step))
+            assert client.chance(report, step) == chance
+            assert client.log_prob(report, step) == client.log_prob(int(report), int(step))
+
+
 @pytest.mark.parametrize("epsilon", ["1/4", 1, 4])
 def test_no_report_of_a_heavy_hitter_is_more_than_e_to_the_epsilon_likelier_for_another_string(epsilon: str) -> None:
     client = local.HeavyHitters(epsilon, "abc", length=8).randomizer

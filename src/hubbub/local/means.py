@@ -134,7 +134,9 @@ class OneBitRandomizer(MeanRandomizer):
         return ((0, self.lie, (1 - 2 * self.lie) / GRID),)
 
     def chance(self, report: int, data: int) -> Fraction:
-        one = self.lie + (1 - 2 * self.lie) * Fraction(data, GRID)
+        one = self.lie + (1 - 2 * self.lie) * Fraction(
+            int(data), GRID
+        )  # of a step of numpy, products would leave 64 bits
         return one if report == 1 else 1 - one
 
     def second_moment(self, step: int) -> Fraction:
@@ -174,6 +176,7 @@ class PiecewiseRandomizer(MeanRandomizer):
 
     def _moments(self, step: int) -> tuple[Fraction, Fraction]:
         """E[r] and E[r^2]."""
+        step = int(step)
         inside, everything = _sum_and_squares(step, step + self.window), _sum_and_squares(0, self.report_count)
         hit, miss = (1 - self.miss) / self.window, self.miss / GRID
         first, second = (hit * a + miss * (b - a) for a, b in zip(inside, everything, strict=True))
