@@ -312,6 +312,27 @@ def test_a_sparse_vector_is_paid_for_once_however_much_is_asked() -> None:
     assert kinds(replay(lambda rows: vector.release(rows, threshold=50), [0, 0], [0, 2])) == {"moved"}
 
 
+@pytest.mark.parametrize("monotone", [False, True])
+def test_the_threshold_of_a_sparse_vector_is_public_and_monotone_questions_move_one_way(monotone: bool) -> None:
+    """Neither was looked at: half the noise is enough only for questions of one direction, in each run by itself."""
+    vector = SparseVector(sensitivity=1, epsilon=1, positives=3, monotone=monotone)
+
+    def above_the_mean(rows: list[int]) -> Any:
+        return vector.release([5, 5], threshold=sum(rows))
+
+    def asked(rows: list[int]) -> Any:
+        return vector.release(rows, threshold=0)
+
+    def two_runs(rows: list[int]) -> Any:
+        one, other = vector.open(0), vector.open(0)
+        return [one.ask(rows[0]), other.ask(rows[1]), one.ask(rows[0])]
+
+    assert kinds(replay(above_the_mean, [1, 2], [1, 3])) == {"moved"}
+    assert replay(asked, [5, 5, 7], [6, 5, 8]) == replay(asked, [5, 5, 7], [4, 4, 7]) == []
+    assert kinds(replay(asked, [5, 5], [6, 4])) == ({"moved"} if monotone else set())
+    assert replay(two_runs, [5, 5], [6, 4]) == []
+
+
 def test_online_weights_are_quiet_and_loud() -> None:
     def run(rows: list[int]) -> list[float]:
         weights = OnlineWeights(rows, universe=8, queries=5, rho=1, updates=3, threshold=4)

@@ -22,7 +22,7 @@ import logging
 import math
 import re
 import warnings
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -131,6 +131,12 @@ def _moved(first: Sequence[Recorded], second: Sequence[Recorded], same: bool) ->
             yield Violation("moved", f"primitive {i} declares no sensitivity")
         elif (moved := distance(a, b)) > allowed:
             yield Violation("moved", f"the input of primitive {i} moved by {moved} ({a.norm}); declared: {allowed}")
+    ways = defaultdict[Any, set[bool]](set)
+    for a, b in zip(first, second, strict=True):
+        if a.norm == "asked" and a.distribution.monotone and a.values != b.values:
+            ways[a.keys].add(a.values < b.values)
+    if any(len(both) > 1 for both in ways.values()):
+        yield Violation("moved", "the questions of a monotone sparse vector moved both ways; declared: one way")
 
 
 def _impossible(records: Sequence[Recorded]) -> Iterator[Violation]:

@@ -14,7 +14,7 @@ Norms, for d = v - v':
     one_way     max |d_i| if no two d_i differ in sign, else infinite: monotone scores
     rows        size of the symmetric difference of v and v' as multisets: quantiles
     gauge       the norm of the law itself: K-norm noise
-    opened      nothing goes in: a sparse vector is opened, which is where all of it is paid for
+    opened      max |d_i|, which is 0, of the public threshold: a sparse vector is opened, where all of it is paid for
     asked       max |d_i|: a question to one that is open
     groups      sum |d_i| over groups of one key, zeros added: unit counts of private groups. Without keys, the least
                 sum over all ways to line up v and v'
@@ -35,7 +35,7 @@ from typing import Any, Literal, TypeVar, assert_never
 
 from hubbub.errors import InternalError
 
-__all__ = ["Norm", "Recorded", "distance", "recording", "replaying", "through"]
+__all__ = ["Norm", "Recorded", "distance", "place_on_tape", "recording", "replaying", "through"]
 
 Norm = Literal["l1", "l2_squared", "linf", "one_way", "gauge", "opened", "asked", "rows", "groups"]
 T = TypeVar("T")
@@ -46,7 +46,8 @@ class Recorded:
     """One call of a primitive. It holds private integers: for tests and the auditor, never shown or stored.
 
     values: what went in. sensitivity: how far neighbours may move it, in `norm`. distribution: the law or mechanism,
-    public. released: what came out. keys: of the groups, where they are private.
+    public. released: what came out. keys: of the groups, where they are private; of a question, the place on the tape
+    at which its sparse vector was opened.
     """
 
     values: tuple[Any, ...]
@@ -97,6 +98,12 @@ def recording(*, before: Callable[[], None] = _nothing) -> Any:
 def replaying(records: Sequence[Recorded], *, before: Callable[[], None] = _nothing) -> Any:
     """As `recording`, but the n-th call releases what the n-th of `records` did, where the shapes allow it."""
     return _running(_Tape([], tuple(records), before))
+
+
+def place_on_tape() -> int:
+    """How many calls were recorded before the next one; 0 while no auditor listens."""
+    tape = _tape.get()
+    return 0 if tape is None else len(tape.records)
 
 
 def through(

@@ -27,7 +27,7 @@ from hubbub.accounting import events as ev
 from hubbub.accounting.amounts import Number
 from hubbub.errors import ParameterError
 from hubbub.mechanisms.calibrate import beta_of, epsilon_of, flag, integers, sensitivity_of, steps_of, whole_number
-from hubbub.mechanisms.recording import through
+from hubbub.mechanisms.recording import place_on_tape, through
 from hubbub.mechanisms.slots import Slots
 from hubbub.noise import Bits, DiscreteLaplace
 from hubbub.noise.parameters import drawable
@@ -164,8 +164,10 @@ class SparseVectorRun:
 
     def __init__(self, mechanism: SparseVector, threshold: int, bits: Bits | None) -> None:
         self._mechanism, self._bits = mechanism, bits
-        self._bar = integers(threshold, None, 1)[0] + mechanism.threshold_noise.sample(bits=bits)
-        through((), sensitivity=0, norm="opened", law=mechanism, draw=tuple)
+        public = integers(threshold, None, 1)
+        self._bar = public[0] + mechanism.threshold_noise.sample(bits=bits)
+        self._opened = place_on_tape()
+        through(public, sensitivity=0, norm="opened", law=mechanism, draw=lambda: public)
         self._slots = Slots(
             mechanism.positives,
             "all positive answers of this sparse vector are used; open, and pay for, another run.",
@@ -190,6 +192,7 @@ class SparseVectorRun:
                 sensitivity=self._mechanism.sensitivity,
                 norm="asked",
                 law=self._mechanism,
+                keys=(self._opened,),
                 draw=lambda: self._answer(exact),
             )
             if answer is False:
