@@ -137,29 +137,34 @@ class Clerk:
             log=log,
             planned=self._in_time,
         )
-        said = policy.service
         self.people = opened_people(policy, self.ledger)
-        checks = said.checks_a_second, said.checks_at_once
-        self.office = Office(self.people, self.ledger, tables=data.spaces())
-        requests = Requests(self.people, self.ledger, self.office, above=said.ask_steward_above)
-        self.desk.requests, requests.ask = requests, self.desk.ask
-        walking = partial(verify_beside, self.ledger, policy.ledger)
-        archive = Archive(self.people, self.ledger, walking=walking, policy=policy)
         self._refreshes = Refreshes(policy, self.ledger, self.lanes, log)
-        self.office.read_anew, self.office.is_read = self._refreshes.before, self._refreshes.written
-        rooms = {"desk": self.desk, "office": self.office, "requests": requests, "archive": archive}
-        rooms |= {
-            "declared": self.desk.declared,
-            "registry": Registry(self.people),
-            "elsewhere": Elsewhere(self.people, provider),
-        }
-        self._gate = gate.Gate(self.people, rooms, checks=checks)
+        said = policy.service
+        checks = said.checks_a_second, said.checks_at_once
+        self._gate = gate.Gate(self.people, self._rooms(policy, data, provider), checks=checks)
         self._daily = Daily(policy, self.ledger, log, people=self.people)
         self.desk.restart()
         take_up(self.people, self.ledger, set(data.spaces().values()))
         self._clock = threading.Thread(target=self._run_clock, daemon=True)
         self._clock.start()
         self._daily.start()
+
+    def _rooms(self, policy: Policy, data: EmptyTables, provider: Provider | None) -> dict[str, Any]:
+        """The rooms behind the gate, but for that of people."""
+        self.office = Office(self.people, self.ledger, tables=data.spaces())
+        self.office.read_anew, self.office.is_read = self._refreshes.before, self._refreshes.written
+        requests = Requests(self.people, self.ledger, self.office, above=policy.service.ask_steward_above)
+        self.desk.requests, requests.ask = requests, self.desk.ask
+        walking = partial(verify_beside, self.ledger, policy.ledger)
+        return {
+            "desk": self.desk,
+            "declared": self.desk.declared,
+            "office": self.office,
+            "requests": requests,
+            "archive": Archive(self.people, self.ledger, walking=walking, policy=policy),
+            "registry": Registry(self.people),
+            "elsewhere": Elsewhere(self.people, provider),
+        }
 
     def _start(self, one: Scheduled, order: Order) -> None:
         left = one.slot.ends - one.slot.time(self.ledger.timetable.now())

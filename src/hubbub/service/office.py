@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from fractions import Fraction
-from typing import Any, Final
+from typing import Any
 
 from hubbub.errors import QueryError
 from hubbub.ledger.accounts import EACH_ANALYST, analyst_account, table_account
@@ -21,10 +21,6 @@ from hubbub.service.people.roll import seen_as
 from hubbub.session.statement import largest_epsilon
 
 __all__ = ["Office"]
-
-_MOST: Final = 1000
-_FAILED: Final = ("failed", "lost")
-Ask = Callable[..., dict[str, Any]]
 
 
 class Office:
