@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,6 +16,7 @@ from pyspark.sql import Window, functions as f
 
 import hubbub as hb
 from engines.test_spark_files import asked
+from hubbub.engines.spark.computed import _kind
 from hubbub.engines.spark.frames import _computed
 
 pytestmark = pytest.mark.filterwarnings("ignore:ledger=None")
@@ -30,7 +32,8 @@ WORST = """SELECT * FROM VALUES
   CAST(NULL AS ARRAY<INT>), X'', NULL),
  (0L, 0, -0.0D, '-1', DATE'0001-01-01', timestamp_micros(0), 0.00BD, array(NULL), NULL, NULL),
  (2L, 2, -1D, CAST(X'ffc3' AS STRING), DATE'9999-12-31', timestamp_micros(2), 1.00BD, array(3), X'c3', true),
- (3L, -1, 1e308D, 'ß😀,\u0000', DATE'1582-10-10', timestamp_micros(3), 9.99BD, array(-1), X'00', true),
+ (6000000L, 6000000, 0.5D, 'aaaa', DATE'2020-01-01', timestamp_micros(1), 1.50BD, array(1, 2), X'61', true),
+ (3L, 300000, 1e308D, 'ß😀,\u0000', DATE'1582-10-10', timestamp_micros(3), 9.99BD, array(-1), X'00', true),
  (NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL) AS t(l, i, x, s, d, t, dec, a, b, bo)"""
 FINE = """x + 1|x * 2|x / 2|i / 2|i % 2|i div 2|abs(x)|- x|round(x, 1)
 floor(datediff(current_date(), d) / 365.25)|sqrt(x)|ln(x)|pow(x, 2)|greatest(l, 1)|cast(i as bigint)
@@ -47,18 +50,29 @@ cast(b as string)|get_json_object(s, '$.a')|bo and i > 0|left(s, 1)|right(s, 1)|
 date_part('week', d)|try_subtract(i, 1)|try_multiply(i, 2)|try_mod(i, 2)|array_size(a)|array_append(a, 1)
 array_compact(a)|nvl2(s, 1, 2)|nullifzero(i)|zeroifnull(i)|equal_null(i, 1)|base64(s)|ilike(s, 'a%')
 input_file_name()|ceil(i)|factorial(i)|size(split(s, ','))|upper(s) = 'A' or s <=> null|array_join(a, ',')
-chr(l)"""
+chr(l)|format_string('%s-%05d', s, i)|format_number(x, 2)|from_unixtime(l)|trunc(d, 'year')|replace(s, 'a', 'b')
+aggregate(a, 0D, (p, q) -> p + q)|if(x > 1, x, 1 / 2)|date_format(current_timestamp(), 'yyyy')|now() > t
+sum(x) over (partition by l order by i rows between 1 preceding and current row)|to_date(try_to_timestamp(s))"""
 STRICT = """l + 1|i * 2|l - i|- i|abs(l)|x / i|10 / i|l % i|cast(s as int)|cast(s as date)|cast(s as double)
 s > 0|s = i|cast(l as int)|cast(x as bigint)|cast(dec as decimal(10, 2))|floor(x)|round(i, -1)|a[0]
 split(s, ',')[1]|element_at(a, 1)|to_date(s)|to_date(s, 'yyyy-MM-dd')|to_timestamp(s)|unix_timestamp(s)
-make_date(i, 1, 1)|next_day(d, s)|dec / 2"""
+next_day(d, s)|dec / 2|if(x > 1, x, 1 / 0)|if(s = 'a', cast('a' as int), 1)|x / cast(0.4 as int)"""
 NEVER = """date_trunc('month', t)|cast(d as timestamp)|t > d|add_months(d, 1)|t + interval 1 day
 t - timestamp'2020-01-01'|d - date'2020-01-01'|from_utc_timestamp(t, 'Asia/Tokyo')|timestampadd(DAY, 1, t)
 unbase64(s)|decode(b, 'utf-8')|to_number(s, '999')|map(s, l)['z']|map_from_arrays(array(s), array(l))['z']
 element_at(a, i)|slice(a, i, 1)[0]|sequence(1, i)[0]|assert_true(i > 0)|raise_error('x')|url_decode(s)
 timestamp_seconds(l)|from_json(s, 'q DECIMAL(9,2)').q|from_json(s, 'q INT', map('mode', 'FAILFAST')).q
 s rlike '(a|b)*c'|s like '%a%b%c%'|rand()|uuid()|spark_partition_id()|monotonically_increasing_id()
-regexp_replace(s, 'a', '$1')|regexp_extract(s, 'a', 1)|validate_utf8(s)|encode(s, 'ascii')"""
+regexp_replace(s, 'a', '$1')|regexp_extract(s, 'a', 1)|validate_utf8(s)|encode(s, 'ascii')
+format_number(x, i)|format_number(x, s)|date_format(t, s)|from_unixtime(l, s)|trunc(d, 'QUARTER')|trunc(d, s)
+make_date(i, 1, 1)|make_timestamp(i, 1, 1, 0, 0, 0)|format_string('%c', i)|format_string('%s', b)
+regexp_extract(s, '(?:a)b', 1)|to_date(s, s)|unix_timestamp(s, s)|replace(s, 'a', s)|concat_ws(s, a)|array_join(a, s)
+aggregate(a, 'a', (p, q) -> concat(p, p))|s rlike '.*a.*b.*c'|if(s = 'a', assert_true(false), 1)
+sum(x) over (partition by l order by t range between interval 1 day preceding and current row)
+sum(x) over (partition by l order by i range between 1 preceding and current row)"""
+GROUPED = """sum(x)|sum(i)|avg(x)|avg(i)|avg(l)|try_sum(l)|try_avg(dec)|stddev(x)|var_pop(i)|corr(x, i)|covar_samp(x, l)
+skewness(x)|kurtosis(x)|median(x)|percentile(l, 0.5)|approx_percentile(l, 0.5)|approx_count_distinct(s)|mode(x)
+max_by(x, l)|bool_and(bo)|bit_xor(l)|collect_list(x)|collect_set(s)|count(distinct s)|max(t)|min(dec)|any_value(d)"""
 
 
 def each(texts: str) -> list[str]:
@@ -90,7 +104,10 @@ def test_what_is_taken_no_row_makes_fail(worst: Any, ansi: str) -> None:
     worst.conf.set("spark.sql.ansi.enabled", ansi)
     texts = each(FINE) + (each(STRICT) if ansi == "false" else [])
     every = worst.sql(f"SELECT {', '.join(f'{t} AS c{i}' for i, t in enumerate(texts))} FROM worst")
-    every.write.format("noop").mode("overwrite").save()  # nothing raises
+    grouped = worst.sql(f"SELECT {GROUPED.replace(chr(10), ', ').replace('|', ', ')} FROM worst GROUP BY bo")
+    assert _computed(grouped) is None
+    for made in (every, grouped):
+        made.write.format("noop").mode("overwrite").save()  # nothing raises
 
 
 @pytest.mark.parametrize(("ansi", "texts"), [("true", STRICT), ("true", NEVER), ("false", NEVER)])
@@ -153,6 +170,49 @@ def test_rows_by_their_places_are_refused_until_they_are_kept(spark: Any) -> Non
     ):
         assert asked(mixed, f"{COUNTED} WHERE id >= 0") == "PolicyError"
     assert asked(rows.limit(4).localCheckpoint(), COUNTED) == 4
+
+
+def test_one_row_that_decides_about_others_behind_a_constant_or_a_null_is_refused(worst: Any) -> None:
+    """One window or group of all rows, however it is spelt; and what one NULL, or one row at all, says of everybody."""
+    rows, one = worst.table("worst").withColumn("k", f.lit(1)), f.lit(1)
+    for mixed in (
+        rows.withColumn("r", f.row_number().over(Window.partitionBy(one).orderBy("x"))),
+        rows.withColumn("r", f.row_number().over(Window.partitionBy("k").orderBy("x"))),
+        rows.groupBy("k").agg(f.max("x")),
+        rows.groupBy(one, "k").count(),
+        rows.dropDuplicates(["k"]),
+        rows.distinct().withColumn("z", f.input_file_name()),
+        worst.sql("SELECT * FROM worst WHERE l NOT IN (SELECT i FROM worst)"),
+        worst.sql("SELECT * FROM worst WHERE coalesce(l IN (SELECT i FROM worst), true)"),
+        worst.sql("SELECT * FROM worst WHERE EXISTS (SELECT * FROM worst WHERE x > 9)"),
+        worst.sql("SELECT l, percentile(x, 0.5, i) AS z FROM worst GROUP BY l"),
+    ):
+        assert _computed(mixed) is not None, mixed._jdf.queryExecution().analyzed().toString()
+    for fine in (
+        rows.withColumn("r", f.row_number().over(Window.partitionBy("k", "l").orderBy("x"))),
+        rows.groupBy(one, "l").agg(f.max("x")).filter("l > 1 OR l IN (SELECT i FROM worst)"),
+        rows.filter("x > 1").withColumn("z", f.input_file_name()),
+        worst.sql("SELECT * FROM worst AS w WHERE NOT EXISTS (SELECT * FROM worst AS v WHERE v.i = w.l)"),
+    ):
+        assert _computed(fine) is None, fine._jdf.queryExecution().analyzed().toString()
+
+
+def test_the_way_out_that_a_refusal_names_is_one(worst: Any) -> None:
+    """With the ANSI mode off `date_trunc` fails as well; a cast does not."""
+    worst.conf.set("spark.sql.ansi.enabled", "true")
+    for text in each(STRICT + "|" + NEVER):
+        worst.conf.set("spark.sql.ansi.enabled", "true")
+        why = _computed(computing(worst, text)) or ""
+        worst.conf.set("spark.sql.ansi.enabled", "false")
+        again = _computed(computing(worst, text))
+        assert again is None or "ansi.enabled to false" not in why, text
+
+
+def test_a_class_of_another_s_is_not_spark_s_of_the_same_name() -> None:
+    theirs = MagicMock()
+    for name, kind in (("catalyst.expressions.Upper", "Upper"), ("sedona_sql.expressions.Upper", None)):
+        theirs.getClass().getName.return_value = f"org.apache.spark.sql.{name}"
+        assert (_kind(theirs) == "Upper") == (kind == "Upper")
 
 
 def test_usual_frames_are_taken(spark: Any) -> None:

@@ -9,11 +9,14 @@ anything. So a frame may hold what stands here alone; all else is kept first (`c
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Set
 from typing import Any, Final
 
-__all__ = ["children_of", "unsure", "unsure_node"]
+from pyspark import SparkContext
+
+__all__ = ["children_of", "constants_of", "unsure", "unsure_node"]
 
 _NODES: Final = frozenset(
     "Project Filter SubqueryAlias View Join LateralJoin Union Aggregate Distinct Deduplicate Sort Repartition "
@@ -23,32 +26,32 @@ _NODES: Final = frozenset(
 _SAFE: Final = frozenset(
     # names, conditions, comparisons
     "Alias OuterReference And Or Not EqualTo EqualNullSafe LessThan LessThanOrEqual GreaterThan "
-    "GreaterThanOrEqual In InSet InSubquery ListQuery Exists LateralSubquery IsNull IsNotNull AtLeastNNonNulls IsNaN "
+    "GreaterThanOrEqual In InSet ListQuery LateralSubquery IsNull IsNotNull AtLeastNNonNulls IsNaN "
     "NaNvl Coalesce If CaseWhen CaseKeyWhen Greatest Least With CommonExpressionDef CommonExpressionRef "
-    "KnownNullable KnownNotNull KnownFloatingPointNormalized NormalizeNaNAndZero TypeOf InputFileName NullIfResult "
+    "KnownNullable KnownNotNull KnownFloatingPointNormalized NormalizeNaNAndZero TypeOf NullIfResult "
     # numbers
     "Sqrt Cbrt Log Log2 Log10 Log1p Logarithm Exp Expm1 Pow Signum Rint WidthBucket Factorial Bin Hex Sin Cos Tan "
     "Asin Acos Atan Atan2 Sinh Cosh Tanh ToDegrees ToRadians Hypot BitwiseAnd BitwiseOr BitwiseXor BitwiseNot "
     "BitwiseCount ShiftLeft ShiftRight ShiftRightUnsigned Murmur3Hash XxHash64 Crc32 "
     # texts and bytes
-    "Upper Lower StringTrim StringTrimLeft StringTrimRight Substring SubstringIndex Concat ConcatWs Length OctetLength "
-    "BitLength Reverse InitCap StringTranslate StringReplace StringInstr StringLocate Contains StartsWith EndsWith Md5 "
-    "Sha1 Sha2 Ascii Chr FormatNumber Levenshtein SoundEx Overlay Mask GetJsonObject StringSplitSQL "
+    "Upper Lower StringTrim StringTrimLeft StringTrimRight Substring SubstringIndex Concat Length OctetLength "
+    "BitLength Reverse InitCap StringTranslate StringInstr StringLocate Contains StartsWith EndsWith Md5 "
+    "Sha1 Sha2 Ascii Chr Levenshtein SoundEx Overlay Mask GetJsonObject StringSplitSQL "
     # days and moments
     "Year YearOfWeek Quarter Month DayOfMonth DayOfWeek WeekDay DayOfYear WeekOfYear Hour Minute Second DateAdd "
-    "DateSub DateDiff LastDay TruncDate DateFormatClass FromUnixTime MicrosToTimestamp UnixMicros UnixMillis "
-    "UnixSeconds UnixDate DateFromUnixDate DayName MonthName ExtractANSIIntervalDays "
+    "DateSub DateDiff LastDay MicrosToTimestamp UnixMicros UnixMillis UnixSeconds UnixDate DateFromUnixDate DayName "
+    "MonthName ExtractANSIIntervalDays CurrentDate CurrentTimestamp Now LocalTimestamp CurrentTimeZone "
     # lists, structs and maps
     "CreateArray CreateNamedStruct GetStructField GetArrayStructFields GetMapValue Size ArrayContains SortArray "
-    "ArrayMax ArrayMin ArrayDistinct Flatten ArrayJoin ArraysZip ArrayPosition ArrayRemove ArrayIntersect ArrayUnion "
-    "ArrayExcept ArraysOverlap ArrayTransform ArrayFilter ArrayExists ArrayForAll ArrayAggregate LambdaFunction "
+    "ArrayMax ArrayMin ArrayDistinct Flatten ArraysZip ArrayPosition ArrayRemove ArrayIntersect ArrayUnion "
+    "ArrayExcept ArraysOverlap ArrayTransform ArrayFilter ArrayExists ArrayForAll LambdaFunction "
     "NamedLambdaVariable MapKeys MapValues MapEntries MapFilter TransformValues Explode PosExplode Inline Stack "
     "JsonTuple GeneratorOuter UpdateFields WithField "
     # of several rows
     "AggregateExpression Count Min Max MaxBy MinBy First Last AnyValue CollectList CollectSet StddevSamp StddevPop "
-    "VarianceSamp VariancePop Corr CovPopulation CovSample Skewness Kurtosis Median Percentile ApproximatePercentile "
+    "VarianceSamp VariancePop Corr CovPopulation CovSample Skewness Kurtosis Median ApproximatePercentile "
     "HyperLogLogPlusPlus Mode BoolAnd BoolOr BitAndAgg BitOrAgg BitXorAgg PivotFirst Grouping GroupingID SortOrder "
-    "WindowExpression WindowSpecDefinition SpecifiedWindowFrame UnspecifiedFrame UnboundedPreceding CurrentRow "
+    "WindowExpression WindowSpecDefinition UnspecifiedFrame UnboundedPreceding CurrentRow "
     "UnboundedFollowing RowNumber Rank DenseRank PercentRank CumeDist NTile Lead Lag NthValue".split()
 )
 _REPLACED: Final = frozenset(
@@ -64,6 +67,8 @@ _WHOLE: Final = ("TINYINT", "SMALLINT", "INT", "BIGINT")
 _REAL: Final = ("FLOAT", "DOUBLE")
 _TIMES: Final = ("DATE", "TIMESTAMP", "TIMESTAMP_NTZ")
 _ANSI: Final = "ANSI"
+_SUMMED: Final = 28
+"""Decimals of so many digits Spark sums with ten more."""
 
 
 def children_of(node: Any) -> list[Any]:
@@ -71,44 +76,138 @@ def children_of(node: Any) -> list[Any]:
     return _sequence(node.children())
 
 
-def unsure_node(kind: str, node: Any) -> str | None:
-    """Why one row may decide about another's by a node of a plan, or make it fail; None if it does not."""
+def constants_of(nodes: Iterable[Any]) -> Set[int]:
+    """The columns that nodes of a plan make of constants, by number."""
+    entries = [e for node in nodes if _kind(node) == "Project" for e in _sequence(node.projectList())]
+    return {e.exprId().id() for e in entries if _kind(e) == "Alias" and e.child().foldable()}
+
+
+def unsure_node(node: Any, constants: Callable[[], Set[int]]) -> str | None:
+    """Why one row may decide about another's by a node of a plan, or make it fail; None if it does not.
+
+    constants: says which columns are the same on all rows, by number.
+    """
+    kind = _kind(node)
     if kind not in _NODES:
         return f"it is made by {kind!r}, of which it is not known that each row stays one person's own"
-    if kind == "Window" and not node.partitionSpec().size():
+    if kind == "Window" and _same(_sequence(node.partitionSpec()), constants):
         return "it has a window over all rows, where one row says what others are"
-    if kind == "Aggregate" and not node.groupingExpressions().size():
+    if kind == "Aggregate" and _same(_sequence(node.groupingExpressions()), constants):
         return "it has a value of all rows"
+    if kind == "Deduplicate" and _same(_sequence(node.keys()), constants):
+        return "it keeps one of all rows"
     return None
 
 
-def unsure(expressions: Iterable[Any]) -> str | None:
-    """Why a value that a frame computes may fail on a row, or follow from another's, and what to do; None if it does
-    not."""
-    todo = list(expressions)
+def _same(keys: Iterable[Any], constants: Callable[[], Set[int]]) -> bool:
+    """Whether all rows have the same keys."""
+    varied = [key for key in keys if not key.foldable()]
+    return not varied or all(_kind(k) == "AttributeReference" and k.exprId().id() in constants() for k in varied)
+
+
+def unsure(node: Any, expressions: Iterable[Any]) -> str | None:
+    """Why a value that a node of a plan computes may fail on a row, or follow from another's, and what to do; None if
+    it does not."""
+    keeps, strict = _kind(node) in ("Filter", "Join"), None
+    todo = [(one, keeps) for one in expressions]  # each with whether a NULL of it is the same as false
     while todo:
-        one = todo.pop()
+        one, keeps = todo.pop()
         kind = _kind(one)
-        if kind in ("AttributeReference", "Literal") or one.foldable():
-            continue  # of a constant no row decides
+        if kind in ("AttributeReference", "Literal") or (one.foldable() and _has_value(one)):
+            continue  # of a constant no row decides, but whether it is computed where it fails
         if kind in _REPLACED:
-            todo.append(one.replacement())
-        elif kind not in _SAFE and not (kind in _RULES and _RULES[kind](one)):
-            word = f"it computes {str(one.prettyName())!r}, "
-            if not one.deterministic():
-                return f"{word}which need not be the same, or follow from the same row, each time it is read"
-            if kind in _OF_PEOPLE:
-                return f"{word}which is a program that may fail on a row"
-            return (
-                f"{word}of which it is not known that no value makes it fail. Use a `try_` function, or set "
-                "spark.sql.ansi.enabled to false and make the frame again; or leave that to the questions"
-            )
-        todo += children_of(one)
-    return None
+            todo.append((one.replacement(), keeps))
+        elif kind in _PARTS:
+            why = _PARTS[kind](one, node, keeps)
+            if why is not None:
+                return why
+        elif not _sure(kind, one):
+            why, by_mode = _why(kind, one)
+            if not by_mode:
+                return why
+            strict = strict or why  # but what is inside may fail in any mode
+        todo += [(child, keeps and kind in ("And", "Or")) for child in children_of(one)]
+    return strict
+
+
+def _sure(kind: str, one: Any) -> bool:
+    if kind in _BY_MODE:
+        return _BY_MODE[kind](one, _strict(one))
+    return kind in _SAFE or (kind in _RULES and _RULES[kind](one))
+
+
+def _why(kind: str, one: Any) -> tuple[str, bool]:
+    """Why a value may fail, and whether it does with the ANSI mode on alone."""
+    word = f"it computes {str(one.prettyName())!r}, "
+    if not one.deterministic():
+        return f"{word}which need not be the same, or follow from the same row, each time it is read", False
+    if kind in _OF_PEOPLE:
+        return f"{word}which is a program that may fail on a row", False
+    word += "of which it is not known that no value makes it fail"
+    if one.foldable() or (kind in _BY_MODE and _BY_MODE[kind](one, False)):
+        word += ". Use a `try_` function, or set spark.sql.ansi.enabled to false and make the frame again"
+        return f"{word}; or leave that to the questions", True
+    return f"{word} in any mode. Leave that to the questions", False
+
+
+def _in_subquery(one: Any, node: Any, keeps: bool) -> str | None:
+    """Of x IN (...) a NULL among the values makes NULL for everybody who is not there."""
+    if keeps or not any(a.nullable() for a in _sequence(one.query().plan().output())):
+        return None
+    return (
+        "it has NOT IN of a subquery, or another use of IN, where one NULL there leaves out all rows. Use NOT EXISTS, "
+        "or a join that is `left_anti`"
+    )
+
+
+def _exists(one: Any, node: Any, keeps: bool) -> str | None:
+    return None if one.children().size() else "it asks whether a subquery has any row: one row says what others are"
+
+
+def _file_name(one: Any, node: Any, keeps: bool) -> str | None:
+    """Behind what puts rows in order the name is that of the file that was read last."""
+    while node.children().size():
+        if _kind(node) not in ("Project", "Filter", "SubqueryAlias", "View"):
+            break
+        node = node.children().apply(0)
+    if not node.children().size() and _kind(node) != "InMemoryRelation":
+        return None
+    return "it asks for names of files where rows are no more as they were read. Ask for them first"
+
+
+_PARTS: Final[dict[str, Callable[[Any, Any, bool], str | None]]] = {
+    "InSubquery": _in_subquery,
+    "Exists": _exists,
+    "InputFileName": _file_name,
+}
+"""What depends on where it stands."""
 
 
 def _kind(one: Any) -> str:
-    return str(one.getClass().getSimpleName()).removesuffix("$")
+    """The name of a class of Spark's own; a longer one of any other."""
+    name = str(one.getClass().getName()).removesuffix("$")
+    return name.rpartition(".")[2] if name.startswith(_SPARKS) else name
+
+
+_SPARKS: Final = ("org.apache.spark.sql.catalyst.", "org.apache.spark.sql.execution.columnar.InMemoryRelation")
+_NO_ROW: Final = None
+
+
+def _has_value(one: Any) -> bool:
+    """Whether a constant can be computed. What fails does so for those alone for whom a condition lets it be."""
+    try:
+        one.eval(_NO_ROW)
+    except Exception:  # Py4J's
+        return False
+    return True
+
+
+def _value(one: Any) -> str | None:
+    """What a constant is, as a text."""
+    with contextlib.suppress(Exception):  # Py4J's
+        value = one.eval(_NO_ROW) if one.foldable() else None
+        return None if value is None else str(value)
+    return None
 
 
 def _type(one: Any) -> str:
@@ -116,11 +215,17 @@ def _type(one: Any) -> str:
 
 
 def _strict(one: Any) -> bool:
-    try:
-        mode = one.evalMode()
-    except Exception:  # Py4J's, of a sum: its mode stands elsewhere
-        mode = one.evalContext().evalMode()
-    return str(mode) == _ANSI
+    """Whether what has no value is an error there, and not NULL."""
+    asked: tuple[Callable[[], Any], ...] = (
+        lambda: one.evalMode(),
+        lambda: one.evalContext().evalMode(),
+        lambda: one.failOnError(),
+        lambda: one.ansiEnabled(),
+    )
+    for mode in asked:
+        with contextlib.suppress(Exception):  # Py4J's, of what has no such thing
+            return str(mode()) in (_ANSI, "True")
+    return True
 
 
 def _full(kind: str) -> bool:
@@ -128,12 +233,12 @@ def _full(kind: str) -> bool:
     return kind.startswith("DECIMAL(38,")
 
 
-def _cast(one: Any) -> bool:
-    return _casts(_type(one.child()), _type(one), strict=_strict(one))
+def _cast(one: Any, strict: bool) -> bool:
+    return _casts(_type(one.child()), _type(one), strict=strict)
 
 
 def _casts(made: str, to: str, *, strict: bool) -> bool:
-    if made == to or to == "STRING" or made == "VOID":
+    if made == to or made == "VOID" or (to == "STRING" and "VARIANT" not in made):
         return True
     if made.startswith("ARRAY<") and to.startswith("ARRAY<"):
         return _casts(made[6:-1], to[6:-1], strict=strict)
@@ -165,43 +270,41 @@ def _digits(kind: str) -> tuple[int, int] | None:
     return None if decimal is None else (int(decimal[1]) - int(decimal[2]), int(decimal[2]))
 
 
-def _arithmetic(one: Any) -> bool:
+def _arithmetic(one: Any, strict: bool) -> bool:
     kind = _type(one)
     if kind.startswith("DECIMAL"):
-        return not _strict(one) or not _full(kind)
-    return kind in _REAL or (kind in _WHOLE and not _strict(one))
+        return not strict or not _full(kind)
+    return kind in _REAL or (kind in _WHOLE and not strict)
 
 
-def _divided(one: Any) -> bool:
+def _divided(one: Any, strict: bool) -> bool:
     kind = _type(one)
     if kind not in _WHOLE + _REAL and not kind.startswith("DECIMAL"):
         return False
     constant = _constant(one.right())
-    return not _strict(one) or (constant is not None and constant > 0 and not _full(kind))
+    return not strict or (constant is not None and constant > 0 and not _full(kind))
 
 
 def _constant(one: Any) -> float | None:
-    while _kind(one) == "Cast":
-        one = one.child()
     try:
-        return float(str(one.value())) if _kind(one) == "Literal" else None
+        return float(_value(one) or "")
     except ValueError:
         return None
 
 
-def _signed(one: Any) -> bool:
+def _signed(one: Any, strict: bool) -> bool:
     kind = _type(one)
-    return kind in _REAL or kind.startswith("DECIMAL") or (kind in _WHOLE and not one.failOnError())
+    return kind in _REAL or kind.startswith("DECIMAL") or (kind in _WHOLE and not strict)
 
 
-def _rounded(one: Any) -> bool:
+def _rounded(one: Any, strict: bool) -> bool:
     kind = _type(one)
-    return kind in _REAL or not one.ansiEnabled() or (kind.startswith("DECIMAL") and not _full(kind))
+    return kind in _REAL or not strict or (kind.startswith("DECIMAL") and not _full(kind))
 
 
-def _to_whole(one: Any) -> bool:
+def _to_whole(one: Any, strict: bool) -> bool:
     child = one.child()
-    return not one.failOnError() or _type(child) not in _REAL or _of_32_bits(child)
+    return not strict or _type(child) not in _REAL or _of_32_bits(child)
 
 
 def _of_32_bits(one: Any) -> bool:
@@ -211,28 +314,29 @@ def _of_32_bits(one: Any) -> bool:
     return _kind(one) == "Cast" and _type(one.child()) in _WHOLE[:3]
 
 
-def _at(one: Any) -> bool:
+def _at(one: Any, strict: bool) -> bool:
     made = _kind(one.child())
     # A text has a first part, and a pivot all of its parts.
     there = made == "StringSplit" and _constant(one.ordinal()) == 0
     there = there or (made == "AttributeReference" and str(one.child().name()).startswith("__pivot_"))
-    return there or not one.failOnError()
+    return there or not strict
 
 
-def _element(one: Any) -> bool:
-    return _type(one.left()).startswith("MAP") or (not one.failOnError() and bool(_constant(one.right())))
+def _element(one: Any, strict: bool) -> bool:
+    return _type(one.left()).startswith("MAP") or (not strict and bool(_constant(one.right())))
 
 
-def _summed(one: Any) -> bool:
+def _summed(one: Any, strict: bool) -> bool:
     kind, made = _type(one), _type(one.child())
     if "INTERVAL" in kind:
         return False
-    return not _strict(one) or made in _WHOLE[:3] + _REAL or (kind.startswith("DECIMAL") and not _full(kind))
+    return not strict or made in _WHOLE[:3] + _REAL or (kind.startswith("DECIMAL") and not _full(kind))
 
 
-def _averaged(one: Any) -> bool:
-    kind = _type(one)
-    return "INTERVAL" not in kind and (not _strict(one) or not _full(kind))
+def _averaged(one: Any, strict: bool) -> bool:
+    kind, made = _type(one), _type(one.child())
+    room = not made.startswith("DECIMAL") or sum(_digits(made) or ()) <= _SUMMED  # for its sum
+    return "INTERVAL" not in kind and (not strict or room)
 
 
 def _of_json(one: Any) -> bool:
@@ -243,27 +347,72 @@ def _of_json(one: Any) -> bool:
 
 def _like(one: Any) -> bool:
     """With more than two % Spark looks at a text as often as it is long, or more."""
-    return one.right().foldable() and str(one.right().toString()).count("%") <= 2
+    return (_value(one.right()) or "%%%").count("%") <= 2
 
 
 def _regular(one: Any) -> bool:
-    """Java follows a group that is repeated by as many calls as a text is long, until it has no room left."""
+    """Java follows a group that is repeated by as many calls as a text is long, until it has no room left; of three
+    runs of anything it looks at each way to part a text in three."""
     _, *rest = children_of(one)
-    if not all(r.foldable() for r in rest):
+    pattern, *more = (_value(r) for r in rest)
+    if pattern is None or None in more or re.search(r"\)[*+{?]", pattern):
         return False
-    pattern, *more = (str(r.toString()) for r in rest)
-    if re.search(r"\)[*+{?]", pattern):
+    if len(re.findall(r"(?:\.|\\[DSW])(?:[*+]|\{\d*,)", pattern)) > 2:
         return False
     if _kind(one) == "RegExpReplace":
-        return not set(more[0]) & {"$", "\\"}
-    return not _kind(one).startswith("RegExpExtract") or int(more[0]) <= pattern.count("(")
+        return not set(more[0] or "") & {"$", "\\"}
+    return not _kind(one).startswith("RegExpExtract") or 0 <= int(more[0] or 0) <= _groups(pattern)
+
+
+def _groups(pattern: str) -> int:
+    """How many groups Java sees in a pattern; -1 where it is none."""
+    with contextlib.suppress(Exception):  # Py4J's
+        java: Any = SparkContext._active_spark_context
+        return int(java._jvm.java.util.regex.Pattern.compile(pattern).matcher("").groupCount())
+    return -1
+
+
+def _formatted(one: Any) -> bool:
+    """Whether each place of a format takes any value of its type: `%c` takes not every number."""
+    form, *values = children_of(one)
+    places = re.findall(r"%[-#+ 0,(]*\d{0,3}(?:\.\d{1,3})?([a-zA-Z])", re.sub("%[%n]", "", _value(form) or "%c"))
+    kinds = [_FORMATS.get(place) for place in places]
+    return len(kinds) == len(values) and all(k and re.match(k, _type(v)) for k, v in zip(kinds, values, strict=True))
+
+
+_INTS: Final = "((TINY|SMALL|BIG)?INT)$"
+_FORMATS: Final = {
+    **dict.fromkeys("dx", _INTS),
+    "f": "FLOAT|DOUBLE|DECIMAL",
+    "s": f"{_INTS}|FLOAT|DOUBLE|DECIMAL|STRING|BOOLEAN|DATE|TIMESTAMP",
+}
+"""By what a format says, which types it takes every value of."""
+
+
+def _truncated(one: Any) -> bool:
+    """The first days of all are in a quarter that begins before them."""
+    return (_value(one.format()) or "").upper() in ("YEAR", "YYYY", "YY", "MONTH", "MM", "MON", "WEEK")
+
+
+def _aggregated(one: Any) -> bool:
+    """A text that is put behind itself is as long as no room is, after as many steps as a list may have."""
+    return _type(one.zero()).startswith((*_WHOLE, *_REAL, *_TIMES, "DECIMAL", "BOOLEAN"))
+
+
+def _framed(one: Any) -> bool:
+    """Of values, not of rows: from the last one on there are no more."""
+    return str(one.frameType().toString()) == "RowFrame" or not any(bound.foldable() for bound in children_of(one))
+
+
+def _parsed(one: Any, strict: bool) -> bool:
+    return not strict and _by_constants(one)
 
 
 def _by_constants(one: Any) -> bool:
     return all(child.foldable() for child in children_of(one)[1:])
 
 
-_RULES: Final[dict[str, Callable[[Any], bool]]] = {
+_BY_MODE: Final[dict[str, Callable[[Any, bool], bool]]] = {
     "Cast": _cast,
     **dict.fromkeys(("Add", "Subtract", "Multiply"), _arithmetic),
     **dict.fromkeys(("Divide", "IntegralDivide", "Remainder", "Pmod"), _divided),
@@ -274,18 +423,24 @@ _RULES: Final[dict[str, Callable[[Any], bool]]] = {
     "ElementAt": _element,
     "Sum": _summed,
     "Average": _averaged,
+    **dict.fromkeys(("GetTimestamp", "UnixTimestamp", "ToUnixTimestamp"), _parsed),
+    **dict.fromkeys(("Conv", "Elt", "NextDay", "Unhex"), lambda one, strict: not strict),
+}
+"""Of these an error is NULL with the ANSI mode off: strict says whether it is on."""
+_RULES: Final[dict[str, Callable[[Any], bool]]] = {
     "JsonToStructs": _of_json,
     "Like": _like,
     **dict.fromkeys(("RLike", "RegExpReplace", "RegExpExtract", "RegExpExtractAll", "StringSplit"), _regular),
-    **dict.fromkeys(("StringLPad", "StringRPad", "StringRepeat", "ArrayRepeat", "Slice"), _by_constants),
-    "FormatString": lambda one: bool(children_of(one)[0].foldable()),
+    # How long a text becomes, how it is written, how often a value counts: no row says that.
+    **dict.fromkeys(("StringLPad", "StringRPad", "StringRepeat", "ArrayRepeat", "Slice", "ArrayJoin"), _by_constants),
+    **dict.fromkeys(("FormatNumber", "DateFormatClass", "FromUnixTime", "Percentile"), _by_constants),
+    "StringReplace": lambda one: bool(children_of(one)[2].foldable()),
+    "ConcatWs": lambda one: bool(children_of(one)[0].foldable()),
+    "FormatString": _formatted,
+    "TruncDate": _truncated,
+    "ArrayAggregate": _aggregated,
+    "SpecifiedWindowFrame": _framed,
     "CreateMap": lambda one: all(key.foldable() for key in children_of(one)[::2]),
-    "Conv": lambda one: not one.ansiEnabled(),
-    **dict.fromkeys(
-        ("GetTimestamp", "UnixTimestamp", "ToUnixTimestamp", "MakeDate", "MakeTimestamp", "Elt", "NextDay"),
-        lambda one: not one.failOnError(),
-    ),
-    "Unhex": lambda one: not one.failOnError(),
     "StaticInvoke": lambda one: f"{one.staticObject().getSimpleName()}.{one.functionName()}" in _INVOKED,
 }
 

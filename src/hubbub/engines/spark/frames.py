@@ -15,7 +15,7 @@ from typing import Any, Final
 from pyspark.sql import DataFrame, SparkSession
 
 from hubbub.engines.fields import CUT
-from hubbub.engines.spark.computed import children_of, unsure, unsure_node
+from hubbub.engines.spark.computed import children_of, constants_of, unsure, unsure_node
 from hubbub.engines.spark.files import Files, cuts_moments, of_another_type, of_several_types, too_wide
 from hubbub.engines.spark.session import SERDES
 
@@ -258,6 +258,9 @@ def _leaves(frame: DataFrame) -> list[_Leaf]:
 
 def _plan(frame: DataFrame) -> tuple[Any, Set[int]]:
     plan = frame.select("*")._jdf.queryExecution().withCachedData()  # now: it may be cached since it was made
+    java: Any = frame.sparkSession._jvm
+    moments = getattr(java.org.apache.spark.sql.catalyst.optimizer, "ComputeCurrentTime$")
+    plan = getattr(moments, "MODULE$").apply(plan)  # what is counted from now is a constant
     return plan, {a.exprId().id() for a in _sequence(plan.output()) if "<" not in a.dataType().sql()}
 
 
@@ -268,14 +271,20 @@ def _computed(frame: DataFrame) -> str | None:
     if kinds <= _OF_NOBODY:
         return None
     keep = "keep what it computes first (`checkpoint`, or write it as Parquet)"
+    constants: list[Set[int]] = []
+
+    def known() -> Set[int]:
+        constants[:] = constants or [constants_of(node for node, _, _ in nodes)]
+        return constants[0]
+
     for node, _, expressions in nodes:
         if expressions is None:
             continue
-        why = unsure_node(node.getClass().getSimpleName(), node)
+        why = unsure_node(node, known)
         if why is not None:
             return f"{why}: {keep}"
         # Of rows that the program has handed over Spark computes all, before it leaves out what nobody reads.
-        why = unsure(_sequence(node.expressions()) if "LocalRelation" in kinds else expressions)
+        why = unsure(node, _sequence(node.expressions()) if "LocalRelation" in kinds else expressions)
         if why is not None:
             return f"{why}; or {keep}"
     return None
