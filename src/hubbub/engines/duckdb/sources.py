@@ -475,10 +475,19 @@ def _unwrapped(column: Any) -> Any:
                 [_runs(chunk) for chunk in column.chunks], _listed(_none_of(kind.value_type)).type
             )
         elif pa.types.is_dictionary(kind):
-            chunks = [_listed(chunk.dictionary).take(chunk.indices) for chunk in column.chunks]
+            chunks = [_standing_at(chunk.indices, _listed(chunk.dictionary)) for chunk in column.chunks]
             column = pa.chunked_array(chunks, _listed(_none_of(kind.value_type)).type)
         else:
             return column
+
+
+def _standing_at(places: Any, values: Any) -> Any:
+    """The values at places, NULL at one that is none: of a frame nobody has checked them."""
+    with contextlib.suppress(pa.ArrowIndexError):
+        return values.take(places)
+    whole = places.cast(pa.int64(), safe=False)  # below 0 where 64 bits do not hold it
+    known = pc.and_(pc.greater_equal(whole, 0), pc.less(whole, len(values)))
+    return values.take(pc.if_else(known, whole, pa.scalar(None, pa.int64())))
 
 
 def _runs(chunk: Any) -> Any:
