@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 
-from hubbub.errors import ParameterError
+from hubbub.errors import ParameterError, what_was_given
 
 __all__ = ["Number", "amount", "count", "number", "probability", "ratio", "scale"]
 
@@ -78,7 +78,9 @@ def count(value: int, name: str, *, least: int = 1, most: int | None = None) -> 
     """A whole number >= `least`, and <= `most` where that is given. Raises ParameterError otherwise."""
     if isinstance(value, bool) or not isinstance(value, int) or value < least or (most is not None and value > most):
         more = "" if most is None else f" and at most {most}"
-        raise ParameterError(f"{name} = {value!r:.80} was asked; allowed is a whole number of at least {least}{more}.")
+        raise ParameterError(
+            f"{name} = {what_was_given(value):.80} was asked; allowed is a whole number of at least {least}{more}."
+        )
     return value
 
 
@@ -102,6 +104,6 @@ def _parse(value: Number, name: str, *, as_written: bool) -> Fraction:
         return Fraction(str(plain)) if as_written or isinstance(plain, str) else Fraction(plain)
     except (ValueError, OverflowError, TypeError, ZeroDivisionError):
         raise ParameterError(
-            f"{name} = {value!r} is not a finite number. Give an int, a float, a Fraction, or a text "
+            f"{name} = {what_was_given(value)} is not a finite number. Give an int, a float, a Fraction, or a text "
             "like '0.1' or '1/3'."
         ) from None

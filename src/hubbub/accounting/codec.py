@@ -15,7 +15,7 @@ from fractions import Fraction
 from typing import Any
 
 from hubbub.accounting import events as ev
-from hubbub.errors import ParameterError
+from hubbub.errors import ParameterError, what_was_given
 
 __all__ = ["VERSION", "from_json", "to_json"]
 
@@ -69,7 +69,7 @@ def from_json(text: str) -> ev.Event:
         raise ParameterError("the JSON holds no event; expected are the keys 'hubbub.event' and 'event'.")
     version = document["hubbub.event"]
     if isinstance(version, bool) or not isinstance(version, int) or version < 1:
-        raise ParameterError(f"event version {version!r} was found; expected is a whole number from 1.")
+        raise ParameterError(f"event version {what_was_given(version)} was found; expected is a whole number from 1.")
     if version > VERSION:
         raise ParameterError(
             f"the event was written by a newer hubbub (event version {version}; this one reads up to "
@@ -101,12 +101,14 @@ def _event(value: object, depth: int) -> ev.Event:
         raise ParameterError(f"events are nested deeper than {_DEPTH}; nothing hubbub wrote is.")
     if not isinstance(value, dict) or value.get("type") not in _REGISTRY:
         kind = value.get("type") if isinstance(value, dict) else value
-        raise ParameterError(f"event type {kind!r} is unknown. Known: {_known()}.")
+        raise ParameterError(f"event type {what_was_given(kind)} is unknown. Known: {_known()}.")
     kind = _REGISTRY[value["type"]]
     wanted = {f.name for f in fields(kind)}  # type: ignore[arg-type]
     given = {name: _field(item, depth - 1) for name, item in value.items() if name != "type"}
     if set(given) != wanted:
-        raise ParameterError(f"event {value['type']!r} has fields {sorted(given)}; expected are {sorted(wanted)}.")
+        raise ParameterError(
+            f"event {what_was_given(value['type'])} has fields {sorted(given)}; expected are {sorted(wanted)}."
+        )
     return kind(**given)
 
 
@@ -119,7 +121,7 @@ def _field(value: object, depth: int) -> object:
         case str() | int():
             return value
         case _:
-            raise ParameterError(f"{value!r} was found in an event; amounts are texts such as '1/10'.")
+            raise ParameterError(f"{what_was_given(value)} was found in an event; amounts are texts such as '1/10'.")
 
 
 def _known() -> str:

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from hubbub.accounting.amounts import Number, amount, count, probability, scale
-from hubbub.errors import ParameterError
+from hubbub.errors import ParameterError, what_was_given
 
 __all__ = [
     "ZCDP",
@@ -227,7 +227,7 @@ class BoundedRange(Event):
 
     def __init__(self, epsilon: Number, adaptive: bool = True) -> None:
         if not isinstance(adaptive, bool):
-            raise ParameterError(f"adaptive = {adaptive!r} was asked; allowed are True and False.")
+            raise ParameterError(f"adaptive = {what_was_given(adaptive)} was asked; allowed are True and False.")
         _set(self, epsilon=amount(epsilon, "epsilon"), adaptive=adaptive)
 
 

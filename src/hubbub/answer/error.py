@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from hubbub.errors import ParameterError, QueryError
+from hubbub.errors import ParameterError, QueryError, what_was_given
 from hubbub.keywords import named_calls
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class AnswerError:
         run so often.
         """
         if isinstance(n, bool) or not isinstance(n, int) or not 1 <= n <= 100_000:
-            raise ParameterError(f"draws: n={n!r}; allowed is a whole number from 1 to 100,000.")
+            raise ParameterError(f"draws: n={what_was_given(n)}; allowed is a whole number from 1 to 100,000.")
         drawn = {} if self._release._answered is None else self._release._answered.draws(n).columns
         if any(len(values) < n for values in drawn.values()):
             raise QueryError(

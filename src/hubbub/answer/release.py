@@ -29,7 +29,7 @@ from hubbub.answer.intervals import FIRST_MOMENT, LAST_MOMENT
 from hubbub.answer.text import AnswerText
 from hubbub.answer.wire import SentAnswer, read_release, written_release
 from hubbub.arguments import a_level
-from hubbub.errors import ParameterError, PolicyError, QueryError
+from hubbub.errors import ParameterError, PolicyError, QueryError, what_was_given
 from hubbub.keywords import named, named_calls
 from hubbub.ledger.budget import decimal_text, short_text
 from hubbub.moved import Moved
@@ -277,7 +277,9 @@ class Release(Moved):
         measured = (n for n, k in kinds.items() if pa.types.is_integer(k) or pa.types.is_floating(k))
         numbers = [n for n in measured if n not in chosen]
         if not isinstance(name, str) or name not in numbers:
-            raise ParameterError(f"{name!r} is not a column of numbers. These are: {', '.join(numbers) or '(none)'}.")
+            raise ParameterError(
+                f"{what_was_given(name)} is not a column of numbers. These are: {', '.join(numbers) or '(none)'}."
+            )
         at = self.columns.index(name)
         answered, values = self._answered, self._floats(at)
         if answered is None or at not in answered.numbers:
@@ -377,7 +379,9 @@ class Release(Moved):
         drawn = {self.columns[i]: (i, *ends) for i, ends in self._every_end(level).items()}
         chosen = column if column is not None else next(iter(drawn), "")
         if not isinstance(chosen, str) or chosen not in drawn:
-            raise ParameterError(f"plot: {chosen!r} is not an estimate of this answer. Estimates: {', '.join(drawn)}.")
+            raise ParameterError(
+                f"plot: {what_was_given(chosen)} is not an estimate of this answer. Estimates: {', '.join(drawn)}."
+            )
         at, low, high = drawn[chosen]
         values = self._floats(at)
         return chosen, values.tolist(), np.minimum(low, values).tolist(), np.maximum(high, values).tolist()

@@ -24,7 +24,7 @@ import numpy as np
 from hubbub.accounting.amounts import Number
 from hubbub.attacks.ceilings import guess_ceiling, row_ceiling
 from hubbub.attacks.inputs import Flags, Integers, cells, codes, columns_of, numbers, same_length, table_shape
-from hubbub.errors import ParameterError
+from hubbub.errors import ParameterError, what_was_given
 
 __all__ = [
     "Anonymity",
@@ -116,7 +116,9 @@ def mondrian(points: Any, k: int) -> Integers:
     """
     array = numbers(points, "points", dimensions=2)
     if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= len(array):
-        raise ParameterError(f"k = {k!r} was asked of {len(array)} rows; give a whole number from 1 to that.")
+        raise ParameterError(
+            f"k = {what_was_given(k)} was asked of {len(array)} rows; give a whole number from 1 to that."
+        )
     span = np.maximum(np.ptp(array, axis=0), 1e-300)
     classes = np.empty(len(array), np.int64)
     todo, boxes = [np.arange(len(array))], 0

@@ -30,7 +30,7 @@ import numpy as np
 from hubbub.accounting.amounts import Number, probability
 from hubbub.attacks.inputs import Floats, Integers, zeros_ones
 from hubbub.attacks.tracing import Decoder, TracingScheme
-from hubbub.errors import ParameterError
+from hubbub.errors import ParameterError, what_was_given
 from hubbub.mechanisms.calibrate import whole_number
 from hubbub.noise import Bits, uniform_below
 
@@ -47,7 +47,7 @@ def tardos_length(users: int, coalition: int, error: Number, *, kind: str = "tar
     """
     c, log = whole_number(coalition, "coalition"), _log(users, error)
     if kind not in ("tardos", "asymptotic"):
-        raise ParameterError(f"kind = {kind!r} was asked; allowed are 'tardos' and 'asymptotic'.")
+        raise ParameterError(f"kind = {what_was_given(kind)} was asked; allowed are 'tardos' and 'asymptotic'.")
     return 100 * c * c * math.ceil(log) if kind == "tardos" else math.ceil(math.pi**2 / 2 * c * c * log)
 
 

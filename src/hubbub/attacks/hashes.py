@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from hubbub.accounting.amounts import Number
 from hubbub.attacks.ceilings import guess_ceiling
 from hubbub.attacks.md5 import LONGEST, Words, first_words
-from hubbub.errors import ParameterError
+from hubbub.errors import ParameterError, what_was_given
 
 __all__ = ["ALGORITHMS", "TAXI_MEDALLIONS", "Format", "HashReversal", "reverse_hashes"]
 
@@ -59,10 +59,12 @@ class Format:
         length = len(self.places) + len(self.before.encode()) + len(self.after.encode())
         if length > LONGEST:
             raise ParameterError(
-                f"the format {self.pattern!r} has {length} bytes with its salt; give at most {LONGEST}."
+                f"the format {what_was_given(self.pattern)} has {length} bytes with its salt; give at most {LONGEST}."
             )
         if self.size > _MOST:
-            raise ParameterError(f"the format {self.pattern!r} has {self.size:,} identifiers; give at most {_MOST:,}.")
+            raise ParameterError(
+                f"the format {what_was_given(self.pattern)} has {self.size:,} identifiers; give at most {_MOST:,}."
+            )
 
     @property
     def places(self) -> tuple[bytes, ...]:
@@ -133,7 +135,7 @@ def reverse_hashes(
     Raises ParameterError for text that is not such a hash (the text is not repeated), and for an unknown algorithm.
     """
     if algorithm not in ALGORITHMS:
-        raise ParameterError(f"algorithm = {algorithm!r} was asked; allowed are {', '.join(ALGORITHMS)}.")
+        raise ParameterError(f"algorithm = {what_was_given(algorithm)} was asked; allowed are {', '.join(ALGORITHMS)}.")
     given = {str(h): _digest(str(h), hashlib.new(algorithm).digest_size) for h in hashes}
     if not given or not formats:
         raise ParameterError("there are no hashes or no formats; give at least one of each.")

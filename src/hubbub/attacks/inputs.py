@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.errors import ParameterError
+from hubbub.errors import ParameterError, what_was_given
 from hubbub.noise import Bits, uniform_below
 
 __all__ = [
@@ -101,18 +101,31 @@ def columns_of(table: Mapping[str, Any], names: Sequence[str]) -> list[Integers]
 
     Raises ParameterError for a column that is not there, for columns of different lengths, and for an empty table.
     """
-    unknown = [name for name in names if name not in table]
+    there = _names_of(table)
+    unknown = [name for name in names if not isinstance(name, str | int) or name not in there]
     if unknown:
         from hubbub.sql.bind.scope import did_you_mean
 
-        near = did_you_mean(str(unknown[0]), map(str, table))
-        raise ParameterError(f"columns {unknown} were asked, which the table has not. {near}")
+        said = f"columns {', '.join(map(what_was_given, unknown[:8]))} were"
+        said = said if isinstance(names, list | tuple) else f"{what_was_given(names)} was"
+        near = did_you_mean(unknown[0] if isinstance(unknown[0], str) else "", map(str, there))
+        raise ParameterError(f"{said} asked, which the table has not. {near}")
     if not names:
-        raise ParameterError(f"no columns were asked; the table has {sorted(map(str, table))}.")
+        raise ParameterError(f"no columns were asked; the table has {sorted(map(str, there))}.")
     arrays = {name: codes(table[name]) for name in names}
     if same_length(**{str(k): v for k, v in arrays.items()}) == 0:
         raise ParameterError("the table has no rows; an attack needs somebody to attack.")
     return list(arrays.values())
+
+
+def _names_of(table: Any) -> list[Any]:
+    """The names of a table's columns. Of what is none, nothing is looked at: to go through it yields its rows."""
+    names = table if isinstance(table, Mapping) else getattr(table, "column_names", getattr(table, "columns", None))
+    if names is None:
+        raise ParameterError(
+            f"{what_was_given(table)} was given as a table; give a mapping from each column's name to its values."
+        )
+    return [name for name in names if isinstance(name, str | int)]
 
 
 def cells(columns: Sequence[Integers]) -> Integers:

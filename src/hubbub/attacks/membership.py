@@ -34,7 +34,7 @@ import numpy as np
 from hubbub.accounting.amounts import Number, probability
 from hubbub.attacks.ceilings import advantage_ceiling, hit_ceiling
 from hubbub.attacks.inputs import Flags, Floats, Integers, numbers, same_length, zeros_ones
-from hubbub.errors import ParameterError
+from hubbub.errors import ParameterError, what_was_given
 from hubbub.noise import Bits, bernoulli
 
 __all__ = ["Membership", "Method", "find_members", "membership_power", "membership_z", "people"]
@@ -130,7 +130,7 @@ def find_members(
     Raises ParameterError for shapes that do not fit, and for population frequencies of 0 or 1.
     """
     if method not in get_args(Method):
-        raise ParameterError(f"method = {method!r} was asked; allowed are {', '.join(get_args(Method))}.")
+        raise ParameterError(f"method = {what_was_given(method)} was asked; allowed are {', '.join(get_args(Method))}.")
     x = zeros_ones(targets, "targets", dimensions=2)
     q, p = numbers(published, "published"), numbers(population, "population")
     same_length(published=q, population=p, attributes=x.T)

@@ -36,7 +36,7 @@ import numpy as np
 from hubbub.accounting.amounts import Number
 from hubbub.attacks.ceilings import guess_ceiling
 from hubbub.attacks.inputs import Flags, Floats, Integers, cells, codes, fair, numbers, same_length, zeros_ones
-from hubbub.errors import ParameterError
+from hubbub.errors import ParameterError, what_was_given
 from hubbub.noise import Bits
 from hubbub.queries import InnerProducts
 
@@ -119,7 +119,7 @@ def reconstruct(
     given = numbers(answers, "answers")
     same_length(queries=matrix, answers=given)
     if method not in get_args(Method):
-        raise ParameterError(f"method = {method!r} was asked; allowed are {', '.join(get_args(Method))}.")
+        raise ParameterError(f"method = {what_was_given(method)} was asked; allowed are {', '.join(get_args(Method))}.")
     wrong = None
     if method == "brute_force":
         bits, wrong = _brute_force(matrix, given, within)
@@ -192,7 +192,8 @@ def least_squares_accuracy(n: int, m: int, sigma: float) -> float:
     [1.0, 0.96, 0.67, 0.59]
     """
     if m <= n or sigma < 0:
-        raise ParameterError(f"n = {n}, m = {m}, sigma = {sigma} were asked; give m > n and sigma >= 0.")
+        said = ", ".join(f"{k} = {what_was_given(v)}" for k, v in {"n": n, "m": m, "sigma": sigma}.items())
+        raise ParameterError(f"{said} were asked; give m > n and sigma >= 0.")
     return NormalDist().cdf(math.sqrt(m - n) / (4 * sigma)) if sigma > 0 else 1.0
 
 

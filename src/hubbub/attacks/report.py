@@ -19,7 +19,7 @@ from typing import Any, Final
 import numpy as np
 
 from hubbub.attacks.inputs import Flags, codes, same_length
-from hubbub.errors import ParameterError, PolicyError
+from hubbub.errors import ParameterError, PolicyError, what_was_given
 from hubbub.file_formats import Csv
 
 __all__ = ["Finding", "Report", "Spread", "balanced", "column", "has_value", "read_table", "repeated"]
@@ -86,7 +86,7 @@ def repeated(attack: Callable[[], Report], runs: int) -> Report:
     Raises ParameterError unless 1 <= runs <= 10,000, and where the runs are not of one attack.
     """
     if isinstance(runs, bool) or not isinstance(runs, int) or not 1 <= runs <= MOST_RUNS:
-        raise ParameterError(f"repeat = {runs!r} was asked; give a whole number from 1 to {MOST_RUNS:,}.")
+        raise ParameterError(f"repeat = {what_was_given(runs)} was asked; give a whole number from 1 to {MOST_RUNS:,}.")
     first = attack()
     if runs == 1:
         luck = (
@@ -156,7 +156,9 @@ def column(table: Mapping[str, Any], name: str) -> Any:
     if name not in table:
         from hubbub.sql.bind.scope import did_you_mean
 
-        raise ParameterError(f"column {name!r} was asked, which the table has not. {did_you_mean(name, table)}")
+        raise ParameterError(
+            f"column {what_was_given(name)} was asked, which the table has not. {did_you_mean(name, table)}"
+        )
     return table[name]
 
 
@@ -170,11 +172,15 @@ def has_value(table: Mapping[str, Any], name: str, value: str | None) -> Flags:
         code = codes(array)
         sizes = np.bincount(code)
         if len(sizes) != 2:
-            raise ParameterError(f"column {name!r} has {len(sizes)} values, and which is the secret? Give --value.")
+            raise ParameterError(
+                f"column {what_was_given(name)} has {len(sizes)} values, and which is the secret? Give --value."
+            )
         return np.asarray(code == int(np.argmin(sizes)))
     same = np.array([_same(v, value) for v in array.tolist()], dtype=bool)
     if same.all() or not same.any():
-        raise ParameterError(f"column {name!r}: nobody or everybody has that value; give one that some have.")
+        raise ParameterError(
+            f"column {what_was_given(name)}: nobody or everybody has that value; give one that some have."
+        )
     return same
 
 

@@ -40,7 +40,7 @@ from hubbub.accounting import events as ev
 from hubbub.accounting.amounts import Number, probability
 from hubbub.attacks.ceilings import hit_ceiling
 from hubbub.attacks.inputs import Floats, Integers, chosen, fair
-from hubbub.errors import ParameterError
+from hubbub.errors import ParameterError, what_was_given
 from hubbub.mechanisms import GaussianMechanism, LaplaceMechanism
 from hubbub.mechanisms.calibrate import whole_number
 from hubbub.noise import Bits, system_bits, uniform_below
@@ -132,7 +132,9 @@ class Pirate:
 
     def __post_init__(self) -> None:
         if self.strategy not in STRATEGIES:
-            raise ParameterError(f"strategy = {self.strategy!r} was asked; allowed are {', '.join(STRATEGIES)}.")
+            raise ParameterError(
+                f"strategy = {what_was_given(self.strategy)} was asked; allowed are {', '.join(STRATEGIES)}."
+            )
         if not self.keys:
             raise ParameterError("a pirate needs at least one key.")
 
@@ -388,7 +390,9 @@ def tracing_repeats(users: int, beta: Number, *, bound: str = "hoeffding") -> in
     """
     n, allowed = whole_number(users, "users"), float(probability(beta, "beta"))
     if allowed <= 0 or bound not in ("hoeffding", "serfling"):
-        raise ParameterError(f"beta = {beta}, bound = {bound!r}: give beta above 0, and 'hoeffding' or 'serfling'.")
+        raise ParameterError(
+            f"beta = {beta}, bound = {what_was_given(bound)}: give beta above 0, and 'hoeffding' or 'serfling'."
+        )
     whole = n * n * math.log(n / allowed)
     return math.ceil(2 * whole) if bound == "hoeffding" else math.ceil(whole) + 1
 

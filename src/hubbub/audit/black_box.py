@@ -37,7 +37,7 @@ from hubbub.audit.choice import LEAST_FOR_RATIOS, Event, best_events
 from hubbub.audit.clock import Clock, Deadline
 from hubbub.audit.features import Features, Seen
 from hubbub.audit.outputs import Layout, Run, draw, draw_once, layout_of, matrix
-from hubbub.errors import ParameterError
+from hubbub.errors import ParameterError, what_was_given
 from hubbub.noise import uniform_below
 
 __all__ = ["LowerBound", "lower_bound"]
@@ -121,7 +121,7 @@ def lower_bound(
         raise ParameterError(f"seconds = {seconds} was given; give a positive number of seconds.")
     most = int(SAMPLES_PER_SECOND * seconds) if max_samples is None else max_samples
     if isinstance(most, bool) or not isinstance(most, int):
-        raise ParameterError(f"max_samples = {max_samples!r} was given; give a whole number.")
+        raise ParameterError(f"max_samples = {what_was_given(max_samples)} was given; give a whole number.")
     most = max(most, 4 * _LEAST_SAMPLES) if max_samples is None else most
     if most < 4 * _LEAST_SAMPLES:
         raise ParameterError(f"max_samples = {most} was given; give at least {4 * _LEAST_SAMPLES}.")

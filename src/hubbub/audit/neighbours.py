@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from hubbub.errors import ParameterError
+from hubbub.errors import ParameterError, what_was_given
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -44,7 +44,9 @@ def pairs(table: pa.Table, unit: str, *, relation: Relation = "add_remove") -> I
     Raises ParameterError where the unit column is missing, or no row has a unit.
     """
     if unit not in table.column_names:
-        raise ParameterError(f"unit = {unit!r} was asked; the columns are {', '.join(table.column_names)}.")
+        raise ParameterError(
+            f"unit = {what_was_given(unit)} was asked; the columns are {', '.join(table.column_names)}."
+        )
     ids = [u for u in table[unit].to_pylist() if u is not None]
     if not ids:
         raise ParameterError(f"no row has a {unit}; give a table of at least one unit.")

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from hubbub.collect.field import FIELD64, FIELD128, Elements, Field
 from hubbub.collect.gadgets import Gadget, Products, Range
 from hubbub.collect.polynomials import next_power_of_two
-from hubbub.errors import ParameterError, QueryError
+from hubbub.errors import ParameterError, QueryError, what_was_given
 from hubbub.moved import Moved
 
 __all__ = ["MAX_ELEMENTS", "Circuit", "Count", "Histogram", "MultihotCountVec", "Sum", "SumVec", "circuit", "whole"]
@@ -40,7 +40,7 @@ MAX_ELEMENTS: Final = 1 << 20
 def whole(value: Any, name: str, least: int, most: int) -> int:
     """A whole number between two others."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or not least <= value <= most:
-        raise ParameterError(f"{name} = {value!r} was asked; give a whole number from {least} to {most}.")
+        raise ParameterError(f"{name} = {what_was_given(value)} was asked; give a whole number from {least} to {most}.")
     return int(value)
 
 

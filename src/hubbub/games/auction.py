@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from hubbub.accounting import Number, events as ev
 from hubbub.accounting.amounts import scale
 from hubbub.accounting.rounding import float_up
-from hubbub.errors import ParameterError
+from hubbub.errors import ParameterError, what_was_given
 from hubbub.mechanisms import ExponentialMechanism
 from hubbub.mechanisms.calibrate import whole_number
 from hubbub.noise import Bits
@@ -69,7 +69,9 @@ class DigitalGoodsAuction:
         if top <= 0:
             raise ParameterError(f"highest = {highest} was asked; give a price above 0.")
         if neighbours not in ("add_remove", "replace"):
-            raise ParameterError(f"neighbours = {neighbours!r} was asked; it is 'add_remove' or 'replace'.")
+            raise ParameterError(
+                f"neighbours = {what_was_given(neighbours)} was asked; it is 'add_remove' or 'replace'."
+            )
         # Scores are j * count: revenue in units of alpha V, which one buyer moves by at most `steps`.
         chosen = ExponentialMechanism(epsilon=epsilon, sensitivity=number, monotone=neighbours == "add_remove")
         for name, value in {

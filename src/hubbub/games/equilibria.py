@@ -35,7 +35,7 @@ from typing import Any, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.errors import ParameterError
+from hubbub.errors import ParameterError, what_was_given
 
 __all__ = [
     "Equilibrium",
@@ -227,7 +227,7 @@ def best_manipulation(
     gets in each profile. uses: "any" function of the advice, one "fixed" action, or "obey".
     """
     if uses not in ("any", "fixed", "obey"):
-        raise ParameterError(f"uses = {uses!r} was asked; allowed are 'any', 'fixed' and 'obey'.")
+        raise ParameterError(f"uses = {what_was_given(uses)} was asked; allowed are 'any', 'fixed' and 'obey'.")
     worth = np.moveaxis(np.asarray(utility, dtype=np.float64), player, 0)
     size = len(worth)
 

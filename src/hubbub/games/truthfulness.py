@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from hubbub.accounting import cost, delta_bounds, events as ev, pure_epsilon
 from hubbub.accounting.amounts import count
 from hubbub.accounting.rounding import float_up, root_up
-from hubbub.errors import ParameterError
+from hubbub.errors import ParameterError, what_was_given
 from hubbub.queries import Neighbours
 
 __all__ = ["Deviation", "Truthfulness", "best_deviation", "draw_gains", "on_behalf", "truthfulness"]
@@ -63,10 +63,13 @@ def truthfulness(event: ev.Event, *, neighbours: Neighbours, agents: int = 1, ru
     0.12254
     """
     if neighbours not in ("add_remove", "replace"):
-        raise ParameterError(f"neighbours = {neighbours!r} was asked; it is 'add_remove' or 'replace'.")
+        raise ParameterError(f"neighbours = {what_was_given(neighbours)} was asked; it is 'add_remove' or 'replace'.")
     stated = ev.neighbours(event)
     if stated not in ("either", neighbours):
-        raise ParameterError(f"the event is about {stated!r} neighbours, and {neighbours!r} was said; say what it is.")
+        raise ParameterError(
+            f"the event is about {what_was_given(stated)} neighbours, and {what_was_given(neighbours)} was said; "
+            "say what it is."
+        )
     size = count(agents, "agents") * (1 if neighbours == "replace" else 2)
     several = event if count(runs, "runs") == 1 else ev.Repeated(event, runs)
     whole = several if size == 1 else ev.Group(several, size)

@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from hubbub.accounting import Event
-from hubbub.errors import ParameterError
+from hubbub.errors import ParameterError, what_was_given
 from hubbub.learning.bases import either
 from hubbub.learning.cells import AUTO, EQUAL, bins_are_bought, cut, in_equal_bins, longest, the_rest, with_cells
 from hubbub.learning.descent import Floats
@@ -95,8 +95,9 @@ class AdditiveModel(Estimator):
             key, back = " x ".join(map(str, names)), " x ".join(map(str, names[::-1]))
             known = all(isinstance(n, str) and n in used for n in names)
             if len(names) != 2 or not known or names[0] == names[1] or {key, back} & {*used, *pairs}:
+                said = ", ".join(map(what_was_given, names[:3]))
                 raise ParameterError(
-                    f'pairs: {pair!r:.80} is not a pair of features, or stands twice. Write pairs=[("age", "job")].'
+                    f'pairs: ({said:.80}) is not a pair of features, or stands twice. Write pairs=[("age", "job")].'
                 )
             first, second = (self._part(n, columns[n], n in whole) for n in names)
             pairs[key] = Pair((names[0], names[1]), (first, second))
@@ -214,7 +215,7 @@ class AdditiveModel(Estimator):
     def _classifier(self) -> LogisticRegression:
         inner = self._fitted()._inner
         if not isinstance(inner, LogisticRegression):
-            raise ParameterError(f"{self.target!r} is a number, and has no classes: use predict.")
+            raise ParameterError(f"{what_was_given(self.target)} is a number, and has no classes: use predict.")
         return inner
 
     def plot(self, column: str, *, ax: Any = None) -> Any:
@@ -224,7 +225,9 @@ class AdditiveModel(Estimator):
         Raises ParameterError for a column that the model does not look at.
         """
         if column not in self._fitted().effects_:
-            raise ParameterError(f"{column!r} is not a column of this model; it has {', '.join(self.effects_)}.")
+            raise ParameterError(
+                f"{what_was_given(column)} is not a column of this model; it has {', '.join(self.effects_)}."
+            )
         import matplotlib.pyplot as plt
 
         axes = plt.subplots()[1] if ax is None else ax

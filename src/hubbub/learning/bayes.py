@@ -21,7 +21,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hubbub.errors import ParameterError, PolicyError
+from hubbub.errors import ParameterError, PolicyError, what_was_given
 from hubbub.learning.descent import Floats, whole_variance, within_bits
 from hubbub.learning.exact import Coded
 from hubbub.learning.features import ONE, Integers, Numbers, Scoring
@@ -122,7 +122,7 @@ class CategoricalNB(_NaiveBayes):
 
     def _checked(self, problem: Problem) -> None:
         if isinstance(self.alpha, bool) or not isinstance(self.alpha, int | float) or not self.alpha > 0:
-            raise ParameterError(f"alpha={self.alpha!r}: expected a number above 0, such as 1.")
+            raise ParameterError(f"alpha={what_was_given(self.alpha)}: expected a number above 0, such as 1.")
 
     def noise(self, problem: Problem) -> Calibrated:
         """The noise on every count."""

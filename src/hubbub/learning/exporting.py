@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from hubbub.errors import ParameterError
+from hubbub.errors import ParameterError, what_was_given
 from hubbub.learning.features import Categories, Design, Numbers, Pair
 
 __all__ = ["pipeline"]
@@ -131,7 +131,9 @@ def _columns(design: Design, *, own: bool = False) -> Any:
     for name, column in design.columns.items():
         if isinstance(column, Categories):
             if column.other is not None:
-                raise ParameterError(f"the column {name!r} has a value for all others, which scikit-learn has not.")
+                raise ParameterError(
+                    f"the column {what_was_given(name)} has a value for all others, which scikit-learn has not."
+                )
             frame[name] = np.array([column.values[0], column.values[-1]], object)
         elif isinstance(column, Numbers):
             frame[name] = [float(column.low), float(column.high)]

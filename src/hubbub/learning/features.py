@@ -30,7 +30,7 @@ from typing import Any, ClassVar, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.errors import ParameterError, PolicyError
+from hubbub.errors import ParameterError, PolicyError, what_was_given
 from hubbub.remedies import DeclareRange, DeclareValues
 from hubbub.tables.columns import Between, Declaration, Edges, OneOf, Scalar
 
@@ -78,7 +78,7 @@ class Categories:
     def __post_init__(self) -> None:
         if self.other is not None and self.other not in self.values:
             raise ParameterError(
-                f"other={self.other!r:.40} stands for what is not declared, and is not among the values."
+                f"other={what_was_given(self.other):.40} stands for what is not declared, and is not among the values."
             )
 
     @property
@@ -469,7 +469,8 @@ def column_of(
         case OneOf(values=values, other=other):
             if not all(isinstance(v, bool | int | float | str | None) for v in values):
                 raise PolicyError(
-                    f"the column {name!r} holds dates; a model takes numbers and categories. Leave it out."
+                    f"the column {what_was_given(name)} holds dates; a model takes numbers and categories. Leave "
+                    "it out."
                 )
             return Categories((*values, other) if other is not None else values, other)
         case Between(nullable=nullable) if declared.numeric:
@@ -482,8 +483,8 @@ def column_of(
             return Numbers(declared.low, declared.high, own, linear, nullable)
     ways = (DeclareValues(name), DeclareRange(name))
     raise PolicyError(
-        f"the column {name!r} has no declared values or range of numbers, which a model needs: they are never read "
-        f"from private rows. Declare {' or '.join(way.in_python() for way in ways)}, or leave it out.",
+        f"the column {what_was_given(name)} has no declared values or range of numbers, which a model needs: they "
+        f"are never read from private rows. Declare {' or '.join(way.in_python() for way in ways)}, or leave it out.",
         remedy=ways,
     )
 
@@ -501,9 +502,11 @@ def _edges(
     try:
         ends = tuple(Fraction(str(e)) for e in bins)
     except (TypeError, ValueError):
-        raise ParameterError(f"bins of {name!r}: expected numbers in order, as in [0, 18, 65, 120].") from None
+        raise ParameterError(
+            f"bins of {what_was_given(name)}: expected numbers in order, as in [0, 18, 65, 120]."
+        ) from None
     if len(ends) < 2 or any(a >= b for a, b in pairwise(ends)):
-        raise ParameterError(f"bins of {name!r}: expected at least two numbers, ascending.")
+        raise ParameterError(f"bins of {what_was_given(name)}: expected at least two numbers, ascending.")
     return ends
 
 

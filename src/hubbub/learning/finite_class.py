@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from hubbub.accounting import Number, events as ev
 from hubbub.accounting.amounts import amount
-from hubbub.errors import ParameterError
+from hubbub.errors import ParameterError, what_was_given
 from hubbub.mechanisms import ExponentialMechanism
 from hubbub.mechanisms.calibrate import whole_number
 from hubbub.noise import Bits
@@ -54,7 +54,9 @@ class FiniteClassLearner:
         if not hypotheses:
             raise ParameterError("a class of no hypotheses was given; give at least one.")
         if neighbours not in ("add_remove", "replace"):
-            raise ParameterError(f"neighbours = {neighbours!r} was asked; it is 'add_remove' or 'replace'.")
+            raise ParameterError(
+                f"neighbours = {what_was_given(neighbours)} was asked; it is 'add_remove' or 'replace'."
+            )
         chosen = ExponentialMechanism(epsilon=epsilon, sensitivity=1, monotone=neighbours == "add_remove")
         object.__setattr__(self, "hypotheses", tuple(hypotheses))
         object.__setattr__(self, "mechanism", chosen)

@@ -33,7 +33,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from hubbub.accounting import Event
-from hubbub.errors import ParameterError
+from hubbub.errors import ParameterError, what_was_given
 from hubbub.learning.bases import either, turned
 from hubbub.learning.descent import Floats, Plan, descend, even_noise, expected_excess, noise_of, plan_descent
 from hubbub.learning.exact import SCALE, WEIGHT_ONE, Coded, on_grid, triangle_squared
@@ -315,10 +315,10 @@ class LinearRegression(Estimator):
     def _checked(self, problem: Problem) -> None:
         super()._checked(problem)
         if self.method not in _METHODS:
-            raise ParameterError(f"method={self.method!r}: expected one of {', '.join(_METHODS)}.")
+            raise ParameterError(f"method={what_was_given(self.method)}: expected one of {', '.join(_METHODS)}.")
         share = 0.25 if self.clamp is None else self.clamp
         if isinstance(share, bool) or not isinstance(share, int | float) or not 0.001 <= share <= 1:
-            raise ParameterError(f"clamp={self.clamp!r}: expected a share of the range, from 0.001 to 1.")
+            raise ParameterError(f"clamp={what_was_given(self.clamp)}: expected a share of the range, from 0.001 to 1.")
 
     def _coordinates(self, problem: Problem) -> tuple[Design, ...]:
         return (problem.design,) if self.method in ("moments", "mean") else either(problem.design)
@@ -373,7 +373,7 @@ class LinearRegression(Estimator):
                 'only method="moments" has intervals: it keeps the sums that it bought, whose noise is known.'
             )
         if not 0 < level < 1:
-            raise ParameterError(f"level={level!r}: expected a number between 0 and 1.")
+            raise ParameterError(f"level={what_was_given(level)}: expected a number between 0 and 1.")
         moment = _square(np.array(moments, np.float64) / ONE**2, self.design_.width + 1)
         ends = [end * (self._limits[1] - self._limits[0]) for end in noise_alone(moment, sigma, ndtri((1 + level) / 2))]
         for end in ends:

@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hubbub.errors import ParameterError
+from hubbub.errors import ParameterError, what_was_given
 from hubbub.learning.bases import either, turned
 from hubbub.learning.descent import Floats, Plan, descend, even_noise, expected_excess, noise_of, plan_descent
 from hubbub.learning.exact import SCALE, WEIGHT_ONE, Coded, on_grid, sigmoid, softmax, triangle_squared
@@ -145,7 +145,9 @@ class LogisticRegression(Estimator):
         super()._checked(problem)
         assert isinstance(problem.target, Classes)
         if self.method not in ("descent", "newton") or (self.method == "newton" and len(problem.target.values) > 2):
-            raise ParameterError(f'method={self.method!r}: expected "descent", or "newton" for two classes.')
+            raise ParameterError(
+                f'method={what_was_given(self.method)}: expected "descent", or "newton" for two classes.'
+            )
 
     @property
     def _buys_rows(self) -> bool:  # type: ignore[override]  # Newton's steps are as long as the moments say

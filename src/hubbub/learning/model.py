@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from hubbub.accounting import Event, rho_of_epsilon
 from hubbub.accounting.amounts import amount, count
-from hubbub.errors import ParameterError, PolicyError
+from hubbub.errors import ParameterError, PolicyError, what_was_given
 from hubbub.learning.exact import HEAVIEST, Coded, kept
 from hubbub.learning.exporting import pipeline
 from hubbub.learning.features import Column, Design, Integers, Scoring, column_of
@@ -205,7 +205,9 @@ class Estimator(ABC):
         known = self.get_params()
         for name, value in parameters.items():
             if name not in known:
-                raise ParameterError(f"{type(self).__name__} has no parameter {name!r}; it has {', '.join(known)}.")
+                raise ParameterError(
+                    f"{type(self).__name__} has no parameter {what_was_given(name)}; it has {', '.join(known)}."
+                )
             setattr(self, name, value)
         return self
 
@@ -304,7 +306,8 @@ class Estimator(ABC):
             raise ParameterError('features: expected a list of columns, as in features=["age", "hours"].')
         used = [n for n, what in columns.items() if _usable(what) and n not in taken] if names is None else list(names)
         if taken & set(used) or len(set(used)) < len(used):
-            raise ParameterError(f"features={used!r:.80}: a column stands twice, or is the target or the weight.")
+            twice = next(n for i, n in enumerate(used) if n in taken or n in used[:i])
+            raise ParameterError(f"features: {what_was_given(twice):.80} stands twice, or is the target or the weight.")
         each = {n: self._column(n, columns.get(n), n in whole) for n in used}
         design = Design(each | self._pairs(columns, used, whole))
         rows = getattr(self, "rows", None)
@@ -335,7 +338,8 @@ class Estimator(ABC):
         positive, classes = getattr(self, "positive", None), target.values if isinstance(target, Classes) else ()
         if positive is not None and (len(classes) != 2 or positive not in classes):
             raise ParameterError(
-                f"positive={positive!r:.80}: it is one of two classes, and the target has {_listed(classes)}."
+                f"positive={what_was_given(positive):.80}: it is one of two classes, and the target has "
+                f"{_listed(classes)}."
             )
 
     def _pairs(
@@ -358,7 +362,9 @@ class Estimator(ABC):
         declared = columns.get(self.weight)
         if not isinstance(declared, Between) or not declared.numeric or declared.low != 0:
             way = DeclareRange(self.weight, 0)
-            raise PolicyError(f"weight={self.weight!r}: declare the largest value: {way.in_python()}.", remedy=way)
+            raise PolicyError(
+                f"weight={what_was_given(self.weight)}: declare the largest value: {way.in_python()}.", remedy=way
+            )
         assert isinstance(declared.high, Fraction)
         return Weight(self.weight, declared.high)
 
@@ -377,8 +383,8 @@ class Estimator(ABC):
         declaring = {"classes": DeclareValues(self.target), "numbers": DeclareRange(self.target)}
         ways = [declaring[task] for task in self._tasks]
         raise PolicyError(
-            f"{type(self).__name__} learns a column of declared {needed}; {self.target!r} has none. Declare "
-            f"{' or '.join(way.in_python() for way in ways)}.",
+            f"{type(self).__name__} learns a column of declared {needed}; {what_was_given(self.target)} has none. "
+            f"Declare {' or '.join(way.in_python() for way in ways)}.",
             remedy=ways,
         )
 

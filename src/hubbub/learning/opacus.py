@@ -48,7 +48,7 @@ from typing import Any, Final, Self
 
 from hubbub.accounting import Composed, Cost, Event, Gaussian, PoissonSampled, Repeated, bounds, to_json
 from hubbub.accounting.amounts import Number, amount, count
-from hubbub.errors import ParameterError, PolicyError, QueryError
+from hubbub.errors import ParameterError, PolicyError, QueryError, what_was_given
 from hubbub.ledger.budget import decimal_text
 from hubbub.ledger.charge import Charge
 
@@ -190,13 +190,13 @@ def reserve(session: Any, table: str, phases: Sequence[Phase], *, delta: Number)
     info = door.data.catalog[table]
     if info.unit is not None or declared.path is not None:
         raise PolicyError(
-            f"table {table!r}: Poisson samples are of rows, and a unit here may have several. Train on a table with "
-            "one row a unit that is declared unit=hb.EACH_ROW. Nothing was charged."
+            f"table {what_was_given(table)}: Poisson samples are of rows, and a unit here may have several. Train "
+            "on a table with one row a unit that is declared unit=hb.EACH_ROW. Nothing was charged."
         )
     if declared.neighbours != "add_remove":
         raise PolicyError(
-            f"table {table!r} is stated under {declared.neighbours!r}; Poisson samples are accounted for under adding "
-            "or removing a row. Nothing was charged."
+            f"table {what_was_given(table)} is stated under {what_was_given(declared.neighbours)}; Poisson "
+            "samples are accounted for under adding or removing a row. Nothing was charged."
         )
     cost = plan.cost(plan.steps)
     assert cost.epsilon is not None

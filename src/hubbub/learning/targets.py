@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from hubbub.errors import PolicyError
+from hubbub.errors import PolicyError, what_was_given
 from hubbub.learning.exact import HEAVIEST
 from hubbub.learning.features import Categories, Integers, Numbers, coded
 from hubbub.remedies import DeclareValues
@@ -44,7 +44,8 @@ class Classes:
         if len(declared_classes) < 2 or not all(isinstance(v, bool | int | float | str) for v in declared_classes):
             way = DeclareValues(name)
             raise PolicyError(
-                f"the target {name!r} needs at least two declared classes, which are not dates: {way.in_python()}.",
+                f"the target {what_was_given(name)} needs at least two declared classes, which are not dates: "
+                f"{way.in_python()}.",
                 remedy=way,
             )
         values = tuple(sorted(declared_classes))

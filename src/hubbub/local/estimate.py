@@ -23,7 +23,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from hubbub.errors import ParameterError
+from hubbub.errors import ParameterError, what_was_given
 from hubbub.local.draws import Floats
 
 __all__ = ["Estimate", "MeanEstimate", "normal_quantile", "simplex_projection"]
@@ -34,7 +34,9 @@ Of = Literal["respondents", "population"]
 def normal_quantile(level: float, comparisons: int = 1) -> float:
     """z with P(|N(0,1)| <= z) = level, or jointly for several intervals at least level (Bonferroni)."""
     if isinstance(level, bool) or not 0 < float(level) < 1:
-        raise ParameterError(f"level = {level!r} was asked; it is a probability: give 0 < level < 1, such as 0.95.")
+        raise ParameterError(
+            f"level = {what_was_given(level)} was asked; it is a probability: give 0 < level < 1, such as 0.95."
+        )
     return -NormalDist().inv_cdf((1 - float(level)) / (2 * comparisons))
 
 
@@ -92,7 +94,7 @@ class Estimate:
         they were drawn from at random, which is wider. `simultaneous`: all k at once hold at the level.
         """
         if of not in ("respondents", "population"):
-            raise ParameterError(f"of = {of!r} was asked; it is 'respondents' or 'population'.")
+            raise ParameterError(f"of = {what_was_given(of)} was asked; it is 'respondents' or 'population'.")
         z = normal_quantile(level, self.shares.size if simultaneous else 1)
         drawn = 1.0 if of == "population" else 0.0
         if self.base is None or self.slope is None:

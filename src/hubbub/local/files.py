@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from hubbub.errors import ParameterError, PolicyError
+from hubbub.errors import ParameterError, PolicyError, what_was_given
 from hubbub.local.oracle import FrequencyOracle, Tally
 from hubbub.local.wire import (
     Wired,
@@ -59,7 +59,9 @@ def _texts(path: Path, column: str) -> Iterator[list[str]]:
         rows = csv.reader(file)
         header = next(rows, [])
         if header.count(column) != 1:
-            raise PolicyError(f"the file has no single column named {column!r}. Its header: {', '.join(header[:20])}.")
+            raise PolicyError(
+                f"the file has no single column named {what_was_given(column)}. Its header: {', '.join(header[:20])}."
+            )
         place = header.index(column)
         values = (row[place].strip() if place < len(row) else "" for row in rows if row)
         while some := list(islice(values, _ROWS)):

@@ -21,7 +21,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from hubbub.accounting.amounts import Number, amount
-from hubbub.errors import ParameterError
+from hubbub.errors import ParameterError, what_was_given
 from hubbub.local.draws import Array, Flags, Integers
 from hubbub.local.estimate import Estimate
 from hubbub.local.randomizer import CategoryRandomizer, LocalOracle
@@ -60,7 +60,7 @@ def epsilon_above_zero(value: Number, name: str = "epsilon") -> Fraction:
 def whole(value: Any, name: str, least: int, most: int) -> int:
     """A whole number between two others."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or not least <= value <= most:
-        raise ParameterError(f"{name} = {value!r} was asked; give a whole number from {least} to {most}.")
+        raise ParameterError(f"{name} = {what_was_given(value)} was asked; give a whole number from {least} to {most}.")
     return int(value)
 
 

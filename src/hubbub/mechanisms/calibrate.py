@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from hubbub.accounting.amounts import Number, amount, scale as positive
 from hubbub.accounting.rounding import digits_up
-from hubbub.errors import ParameterError
+from hubbub.errors import ParameterError, what_was_given
 from hubbub.mechanisms.weighted import as_integers
 from hubbub.noise import Grid
 
@@ -72,21 +72,23 @@ def beta_of(value: Number) -> float:
     """A failure probability, strictly between 0 and 1."""
     beta = float(amount(value, "beta"))
     if not 0 < beta < 1:
-        raise ParameterError(f"beta = {value!r} was asked; it is the chance that the bound fails: give 0 < beta < 1.")
+        raise ParameterError(
+            f"beta = {what_was_given(value)} was asked; it is the chance that the bound fails: give 0 < beta < 1."
+        )
     return beta
 
 
 def flag(value: bool, name: str) -> bool:
     """True or False. Raises ParameterError for what is merely truthy: "no" is, and would halve the noise."""
     if not isinstance(value, bool | np.bool_):
-        raise ParameterError(f"{name} = {value!r} was asked; it is True or False.")
+        raise ParameterError(f"{name} = {what_was_given(value)} was asked; it is True or False.")
     return bool(value)
 
 
 def whole_number(value: int, name: str, *, least: int = 1) -> int:
     """An int >= least. Raises ParameterError otherwise."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise ParameterError(f"{name} = {value!r} was asked; give a whole number of at least {least}.")
+        raise ParameterError(f"{name} = {what_was_given(value)} was asked; give a whole number of at least {least}.")
     return int(value)
 
 
@@ -98,8 +100,8 @@ def sensitivity_of(value: Number | None) -> Fraction:
     unbounded = value is None or (isinstance(value, float) and not math.isfinite(value))
     if unbounded:
         raise ParameterError(
-            f"the sensitivity is {value!r}: one unit could move the value without bound, and no noise hides that. "
-            "Declare bounds for the values (clamp them to [low, high]) and for how many rows one unit adds."
+            f"the sensitivity is {what_was_given(value)}: one unit could move the value without bound, and no noise "
+            "hides that. Declare bounds for the values (clamp them to [low, high]) and for how many rows one unit adds."
         )
     assert value is not None
     return positive(value, "sensitivity")
@@ -232,5 +234,7 @@ def smallest_epsilon(enough: Callable[[Fraction], bool], what: str) -> Fraction:
 def chosen(options: Mapping[str, T], name: str, what: str) -> T:
     """options[name]. Raises ParameterError that lists the names."""
     if name not in options:
-        raise ParameterError(f"{what} = {name!r} was asked; it is one of {', '.join(map(repr, options))}.")
+        raise ParameterError(
+            f"{what} = {what_was_given(name)} was asked; it is one of {', '.join(map(repr, options))}."
+        )
     return options[name]

@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from hubbub.accounting import events as ev
 from hubbub.accounting.amounts import Number
 from hubbub.accounting.rounding import root_up
-from hubbub.errors import ParameterError
+from hubbub.errors import ParameterError, what_was_given
 from hubbub.mechanisms.calibrate import (
     beta_of,
     epsilon_of,
@@ -143,7 +143,7 @@ class KNormMechanism:
     ) -> None:
         d, kind = whole_number(cells, "cells"), norm if isinstance(norm, str) else "polytope"
         if kind not in _MOST:
-            raise ParameterError(f"norm = {norm!r} was asked; it is 'l1', 'l2', 'linf' or a Polytope.")
+            raise ParameterError(f"norm = {what_was_given(norm)} was asked; it is 'l1', 'l2', 'linf' or a Polytope.")
         if d > _MOST[kind]:
             raise ParameterError(
                 f"cells = {d} was asked; exact draws for {kind} are practical up to {_MOST[kind]} cells. Use the "

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from hubbub.accounting import events as ev
 from hubbub.accounting.amounts import Number, probability
-from hubbub.errors import ParameterError
+from hubbub.errors import ParameterError, what_was_given
 from hubbub.mechanisms.calibrate import beta_of, epsilon_of, integers, whole_number
 from hubbub.mechanisms.recording import through
 from hubbub.mechanisms.weighted import log_weights, quiet, weighted_choice
@@ -73,7 +73,9 @@ class QuantileMechanism:
         exact = tuple(probability(s, "a share") for s in shares)
         ordered = all(a < b for a, b in itertools.pairwise(exact))
         if not exact or not ordered or exact[0] == 0:
-            raise ParameterError(f"shares = {shares!r}; give increasing numbers strictly between 0 and 1.")
+            raise ParameterError(
+                f"shares = {what_was_given(shares)}; give increasing numbers strictly between 0 and 1."
+            )
         values = {
             "shares": exact,
             "low": _bound(lower, "lower", grid),

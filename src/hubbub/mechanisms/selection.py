@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from hubbub.accounting import events as ev
 from hubbub.accounting.amounts import Number
-from hubbub.errors import ParameterError
+from hubbub.errors import ParameterError, what_was_given
 from hubbub.mechanisms.calibrate import beta_of, epsilon_of, flag, sensitivity_of, whole_number, within_floats
 from hubbub.mechanisms.recording import Norm, through
 from hubbub.mechanisms.weighted import integer_steps, log_weights, quiet, weighted_choice
@@ -180,7 +180,7 @@ class NoisyMax(_Selection):
         if self.sensitivity.denominator != 1:
             raise ParameterError(f"sensitivity = {self.sensitivity}; integer scores have a whole sensitivity.")
         if noise not in ("exponential", "laplace"):
-            raise ParameterError(f"noise = {noise!r} was asked; it is 'exponential' or 'laplace'.")
+            raise ParameterError(f"noise = {what_was_given(noise)} was asked; it is 'exponential' or 'laplace'.")
         object.__setattr__(self, "noise", noise)
         drawable(1 / self.rate, "the scale of noisy max")
 

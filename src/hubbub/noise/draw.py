@@ -15,7 +15,7 @@ from typing import Any, Literal, Protocol, overload
 
 import numpy as np
 
-from hubbub.errors import ParameterError
+from hubbub.errors import ParameterError, what_was_given
 from hubbub.noise import direct
 from hubbub.noise.bits import Bits, system_bits
 from hubbub.noise.parameters import (
@@ -93,7 +93,7 @@ def checked_mode(name: Mode | None) -> Mode:
     if name is None:
         return _mode
     if name not in _MODES:
-        raise ParameterError(f"mode is {name!r}; it is 'fast' or 'hardened'")
+        raise ParameterError(f"mode is {what_was_given(name)}; it is 'fast' or 'hardened'")
     return name
 
 

@@ -15,7 +15,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from hubbub.errors import ParameterError
+from hubbub.errors import ParameterError, what_was_given
 from hubbub.noise.bits import Bits, system_bits
 from hubbub.noise.certified import Bounds, Uniform, exp_bounds, rational_bounds
 from hubbub.noise.direct import CHUNK, Uniforms, decide
@@ -28,14 +28,14 @@ __all__ = ["bernoulli", "bernoulli_exp", "choice", "uniform_below"]
 def _probability(value: Any) -> Fraction:
     p = exact(value, "p")
     if not 0 <= p <= 1:
-        raise ParameterError(f"p is {value!r}; a probability lies between 0 and 1")
+        raise ParameterError(f"p is {what_was_given(value)}; a probability lies between 0 and 1")
     return p
 
 
 def _exponent(value: Any) -> Fraction:
     x = exact(value, "x")
     if x < 0:
-        raise ParameterError(f"x is {value!r}; exp(-x) is a probability only for x >= 0")
+        raise ParameterError(f"x is {what_was_given(value)}; exp(-x) is a probability only for x >= 0")
     return x
 
 
@@ -156,7 +156,7 @@ def bernoulli_exp(x: Any, size: Any = None, *, bits: Bits | None = None, mode: M
 def _count(n: Any) -> int:
     count = exact(n, "n")
     if count.denominator != 1 or count < 1:
-        raise ParameterError(f"n is {n!r}; uniform_below needs an integer n >= 1")
+        raise ParameterError(f"n is {what_was_given(n)}; uniform_below needs an integer n >= 1")
     return int(count)
 
 

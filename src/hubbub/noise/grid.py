@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from hubbub.errors import ParameterError
+from hubbub.errors import ParameterError, what_was_given
 from hubbub.noise.certified import ceil_sqrt
 from hubbub.noise.parameters import Floats, Integers, Number, exact
 
@@ -44,14 +44,17 @@ class Grid:
 
     def __post_init__(self) -> None:
         if isinstance(self.exponent, bool) or not isinstance(self.exponent, int) or abs(self.exponent) > 1000:
-            raise ParameterError(f"exponent is {self.exponent!r}; give an int between -1000 and 1000")
+            raise ParameterError(f"exponent is {what_was_given(self.exponent)}; give an int between -1000 and 1000")
 
     @classmethod
     def of_range(cls, lower: Number, upper: Number, steps: int = 2**20) -> Grid:
         """The coarsest grid with at least `steps` steps between two bounds."""
         width = exact(upper, "upper") - exact(lower, "lower")
         if width <= 0 or steps < 1:
-            raise ParameterError(f"a grid needs lower < upper and steps >= 1; found {lower!r}, {upper!r}, {steps!r}")
+            raise ParameterError(
+                f"a grid needs lower < upper and steps >= 1; found {what_was_given(lower)}, "
+                f"{what_was_given(upper)}, {what_was_given(steps)}"
+            )
         step = width / steps
         exponent = step.numerator.bit_length() - step.denominator.bit_length()
         return cls(exponent if Fraction(2) ** exponent <= step else exponent - 1)
@@ -92,7 +95,8 @@ class Grid:
         low, high = self.nearest(lower), self.nearest(upper)
         if low > high or max(abs(low), abs(high)) > 2**53:
             raise ParameterError(
-                f"bounds {lower!r}, {upper!r} are {low} and {high} steps; give them in order, within 2^53"
+                f"bounds {what_was_given(lower)}, {what_was_given(upper)} are {low} and {high} steps; give them "
+                "in order, within 2^53"
             )
         if array.dtype.kind in "iu":
             if self.exponent > 0:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from hubbub.errors import ParameterError
+from hubbub.errors import ParameterError, what_was_given
 from hubbub.noise.parameters import Floats, exact
 
 quiet = np.errstate(all="ignore")
@@ -24,8 +24,8 @@ def whole(x: Any) -> Floats:
         points = np.asarray(x, dtype=np.float64)
     except OverflowError:
         points = np.vectorize(_float, otypes=[np.float64])(np.asarray(x, dtype=object))
-    except (TypeError, ValueError) as error:
-        raise ParameterError(f"x is {x!r}; give an int or an array of ints") from error
+    except (TypeError, ValueError):
+        raise ParameterError(f"x is {what_was_given(x)}; give an int or an array of ints") from None
     if not bool(np.all(np.floor(points) == points)):
         raise ParameterError("some x is not an integer; these laws live on the integers, so give ints")
     return points
@@ -47,7 +47,7 @@ def probability(p: Any) -> Fraction:
     """A probability strictly between 0 and 1, exactly."""
     value = exact(p, "p")
     if not 0 < value < 1:
-        raise ParameterError(f"p is {p!r}; a quantile needs 0 < p < 1")
+        raise ParameterError(f"p is {what_was_given(p)}; a quantile needs 0 < p < 1")
     return value
 
 
@@ -55,7 +55,7 @@ def confidence(level: Any) -> float:
     """1 - level, for a level in [0, 1)."""
     value = exact(level, "level")
     if not 0 <= value < 1:
-        raise ParameterError(f"level is {level!r}; it must be at least 0 and below 1, as 0.95")
+        raise ParameterError(f"level is {what_was_given(level)}; it must be at least 0 and below 1, as 0.95")
     return float(1 - value)
 
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.errors import ParameterError
+from hubbub.errors import ParameterError, what_was_given
 
 Number = int | float | Fraction
 Size = int | tuple[int, ...] | None
@@ -31,6 +31,8 @@ Flags = NDArray[np.bool_]
 MAX_SCALE = 2**53
 
 _GREATEST = 2**500
+
+_NUMBERS = "give an int, a float or a Fraction"
 
 # A Decimal of a few characters may stand for a ratio that fills the memory.
 _MOST_DIGITS = 10_000
@@ -51,7 +53,7 @@ def exact(value: Any, name: str) -> Fraction:
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value.item()
     if isinstance(value, bool | np.bool_):
-        raise ParameterError(f"{name} is {value!r}, a truth value; give an int, a float or a Fraction")
+        raise ParameterError(f"{name} is {what_was_given(value)}, a truth value; {_NUMBERS}")
     if isinstance(value, Integral):
         return Fraction(int(value))
     if isinstance(value, Rational):
@@ -59,11 +61,14 @@ def exact(value: Any, name: str) -> Fraction:
     if isinstance(value, float | np.floating | Decimal):
         # Not float(value): a long double or a Decimal holds more digits than a float does.
         if not (value.is_finite() if isinstance(value, Decimal) else np.isfinite(value)):
-            raise ParameterError(f"{name} is {value!r}; it must be finite")
+            raise ParameterError(f"{name} is {what_was_given(value)}; it must be finite")
         if isinstance(value, Decimal) and value and abs(value.adjusted()) > _MOST_DIGITS:
-            raise ParameterError(f"{name} is {value!r}; give a number between 1e-{_MOST_DIGITS} and 1e{_MOST_DIGITS}")
+            raise ParameterError(
+                f"{name} is {what_was_given(value)}; give a number between 1e-{_MOST_DIGITS} and 1e{_MOST_DIGITS}"
+            )
         return Fraction(*value.as_integer_ratio())
-    raise ParameterError(f"{name} is {value!r}, a {type(value).__name__}; give an int, a float or a Fraction")
+    # The type alone, of a text too: it may be one of an array.
+    raise ParameterError(f"{name} is a {type(value).__name__}; {_NUMBERS}")
 
 
 def positive(value: Any, name: str) -> Fraction:
@@ -71,7 +76,7 @@ def positive(value: Any, name: str) -> Fraction:
     number = exact(value, name)
     # By numerators, here and below: comparing fractions would take longer than a draw.
     if number.numerator <= 0:
-        raise ParameterError(f"{name} is {value!r}; it must be greater than zero")
+        raise ParameterError(f"{name} is {what_was_given(value)}; it must be greater than zero")
     if number.numerator > _GREATEST * number.denominator:
         raise ParameterError(f"{name} is above 2^500, where floats end; use a coarser grid")
     return number
@@ -141,7 +146,9 @@ def many_cells(values: Any, shape: tuple[int, ...], name: str, limit: int) -> Ce
     flat = np.broadcast_to(wide, shape).ravel()
     if not bool(np.all(np.isfinite(flat) & (flat > 0))):
         place = int(np.flatnonzero(~(np.isfinite(flat) & (flat > 0)))[0])
-        raise ParameterError(f"{name} of cell {place} is {flat[place]!r}; it must be finite and greater than zero")
+        raise ParameterError(
+            f"{name} of cell {place} is {what_was_given(flat[place])}; it must be finite and greater than zero"
+        )
     if bool(np.any(flat > limit)):
         raise _too_large(name)
     return Cells(np.maximum(flat.astype(np.float64), _LEAST_APPROXIMATION), lambda i: Fraction(flat[i].item()))
@@ -158,7 +165,9 @@ def shape_of(size: Any) -> tuple[int, ...]:
     lengths = size if isinstance(size, tuple) else (size,)
     for length in lengths:
         if isinstance(length, bool) or not isinstance(length, Integral) or length < 0:
-            raise ParameterError(f"size is {size!r}; give a non-negative int, a tuple of them, or None for one draw")
+            raise ParameterError(
+                f"size is {what_was_given(size)}; give a non-negative int, a tuple of them, or None for one draw"
+            )
     return tuple(int(length) for length in lengths if length is not None)
 
 
@@ -178,5 +187,5 @@ def is_array(value: Any) -> bool:
     """Whether a parameter is given per cell."""
     try:
         return isinstance(value, np.ndarray | list | tuple) and np.ndim(value) > 0
-    except ValueError as error:
-        raise ParameterError(f"{value!r} is not an array: its rows differ in length") from error
+    except ValueError:
+        raise ParameterError(f"{what_was_given(value)} is not an array: its rows differ in length") from None

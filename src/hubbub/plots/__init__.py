@@ -14,7 +14,7 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any
 
-from hubbub.errors import ParameterError, PolicyError, how_to_install
+from hubbub.errors import ParameterError, PolicyError, how_to_install, what_was_given
 from hubbub.plots.shown_axes import INK, shown_axes
 
 __all__ = ["axes", "band", "curves", "intervals", "save", "whiskers"]
@@ -43,7 +43,7 @@ def save(ax: Any, path: str) -> None:
         ax.figure.savefig(path)
     except ValueError as error:
         raise ParameterError(
-            f"cannot save a picture as {path!r}: {error}. Use an ending such as .png or .svg."
+            f"cannot save a picture as {what_was_given(path)}: {error}. Use an ending such as .png or .svg."
         ) from None
 
 
@@ -147,7 +147,7 @@ def _whiskers(
             if x and isinstance(x[0], dt.date):
                 _dated(ax)
             return _dressed(ax, title, xlabel, ylabel)
-    raise ParameterError(f"kind={kind!r}: allowed are 'bars', 'lines' and 'points'.")
+    raise ParameterError(f"kind={what_was_given(kind)}: allowed are 'bars', 'lines' and 'points'.")
 
 
 def curves(

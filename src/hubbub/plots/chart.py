@@ -20,7 +20,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
-from hubbub.errors import ParameterError
+from hubbub.errors import ParameterError, what_was_given
 from hubbub.plots.axis import place
 from hubbub.plots.page import html_lines, html_table
 
@@ -66,7 +66,7 @@ class Point:
         if self.value is not None and not (self.least <= self.value <= self.most):
             raise ParameterError("an estimate lies outside its interval. Give low <= value <= high.")
         if self.look not in ("", "empty", "drowned"):
-            raise ParameterError(f"look={self.look!r}: allowed are '', 'empty' and 'drowned'.")
+            raise ParameterError(f"look={what_was_given(self.look)}: allowed are '', 'empty' and 'drowned'.")
 
     @property
     def least(self) -> float:
@@ -115,7 +115,9 @@ class Chart:
         if any(len(point.keys) != len(self.keys) for point in self.points):
             raise ParameterError(f"each point of a chart has a key for each of {self.keys}.")
         if self.kind and self.kind not in self.kinds:
-            raise ParameterError(f"kind={self.kind!r}: allowed here are {', '.join(map(repr, self.kinds))}.")
+            raise ParameterError(
+                f"kind={what_was_given(self.kind)}: allowed here are {', '.join(map(repr, self.kinds))}."
+            )
 
     @property
     def heading(self) -> str:

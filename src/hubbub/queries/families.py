@@ -32,7 +32,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.errors import ParameterError
+from hubbub.errors import ParameterError, what_was_given
 from hubbub.queries.sensitivity import Neighbours, Sensitivity, checked
 from hubbub.queries.workload import Integers, Workload, indices
 
@@ -268,5 +268,5 @@ def _ones(moved: int) -> Sensitivity:
 
 def _whole(value: int, name: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-        raise ParameterError(f"{name} = {value!r} was given; give a whole number of at least 1.")
+        raise ParameterError(f"{name} = {what_was_given(value)} was given; give a whole number of at least 1.")
     return int(value)

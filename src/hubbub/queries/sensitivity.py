@@ -16,7 +16,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.errors import ParameterError
+from hubbub.errors import ParameterError, what_was_given
 
 __all__ = ["Neighbours", "Sensitivity", "brute_force", "differences", "exact_integers"]
 
@@ -62,7 +62,7 @@ class Sensitivity:
 def checked(neighbours: Neighbours) -> Neighbours:
     """The relation, if it is one. Raises ParameterError."""
     if neighbours not in ("add_remove", "replace"):
-        raise ParameterError(f"neighbours = {neighbours!r} was asked; it is 'add_remove' or 'replace'.")
+        raise ParameterError(f"neighbours = {what_was_given(neighbours)} was asked; it is 'add_remove' or 'replace'.")
     return neighbours
 
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.errors import ParameterError
+from hubbub.errors import ParameterError, what_was_given
 from hubbub.noise.parameters import exact
 from hubbub.queries.sensitivity import Neighbours, Sensitivity, brute_force, checked, differences, exact_integers
 
@@ -350,5 +350,5 @@ def _rational(value: Any) -> Fraction:
         return Fraction(value)
     except (ValueError, ZeroDivisionError):
         raise ParameterError(
-            f"a query has the value {value!r}, which is not a number; give ints or Fractions."
+            f"a query has the value {what_was_given(value)}, which is not a number; give ints or Fractions."
         ) from None

@@ -23,7 +23,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.errors import ParameterError
+from hubbub.errors import ParameterError, what_was_given
 from hubbub.remedies import GiveOptions
 from hubbub.spelling import meant_by
 from hubbub.synthesis.domain import Domain
@@ -54,10 +54,11 @@ class Constraint:
     def __post_init__(self) -> None:
         allowed = np.asarray(self.allowed, dtype=np.bool_)
         object.__setattr__(self, "allowed", allowed)
+        said = self.columns if type(self.columns) is tuple else what_was_given(self.columns)
         if allowed.ndim != len(self.columns) or len(set(self.columns)) != len(self.columns) or not self.columns:
-            raise ParameterError(f"a constraint over {self.columns} has a table of {allowed.ndim} axes; give one each.")
+            raise ParameterError(f"a constraint over {said} has a table of {allowed.ndim} axes; give one each.")
         if not allowed.any():
-            raise ParameterError(f"a constraint over {self.columns} allows nothing; no record could exist.")
+            raise ParameterError(f"a constraint over {said} allows nothing; no record could exist.")
 
     def over(self, domain: Domain) -> Constraint:
         """The same, its columns in the order of a domain. Raises ParameterError where it does not fit it."""
@@ -93,7 +94,7 @@ def constraint(text: str, schema: Schema, beside: Sequence[str] = ()) -> Constra
     sides = re.split(r"\s+implies\s+", text.strip(), flags=re.IGNORECASE)
     if len(sides) != 2:
         raise ParameterError(
-            f"constraint {text!r}: expected 'condition implies condition', as in 'a < 1 implies b = x'."
+            f"constraint {what_was_given(text)}: expected 'condition implies condition', as in 'a < 1 implies b = x'."
         )
     before, after = (_conditions(side, text, schema, beside) for side in sides)
     columns = schema.domain.marginal(sorted({c for c, _ in (*before, *after)}))
@@ -107,12 +108,15 @@ def _conditions(side: str, text: str, schema: Schema, beside: Sequence[str]) -> 
 def _condition(part: str, text: str, schema: Schema, beside: Sequence[str]) -> tuple[str, Flags]:
     match = _CONDITION.match(part)
     if match is None:
-        raise ParameterError(f"constraint {text!r}: {part!r} is not a condition; write one as in age < 18.")
+        raise ParameterError(
+            f"constraint {what_was_given(text)}: {what_was_given(part)} is not a condition; write one as in age < 18."
+        )
     name, sign, value = match[1].strip('"'), match[2], match[3].strip("\"'")
     if name not in schema.columns:
         ways = _meant(match, text, schema, beside)
         raise ParameterError(
-            f"constraint {text!r}: no column {name!r}; declared are {', '.join(schema.columns)}."
+            f"constraint {what_was_given(text)}: no column {what_was_given(name)}; declared are "
+            f"{', '.join(schema.columns)}."
             f"{''.join(f' Write {way.in_python()}.' for way in ways)}",
             remedy=ways,
         )
@@ -162,8 +166,8 @@ def _of_bins(column: Edges, sign: str, value: str, text: str) -> Flags:
         inside = sign in ("=", "!=") and low < limit < high
         if least != most or inside:
             raise ParameterError(
-                f"constraint {text!r}: the bin from {low:g} to {high:g} holds numbers on both sides of {value}; "
-                f"declare an edge there."
+                f"constraint {what_was_given(text)}: the bin from {low:g} to {high:g} holds numbers on both sides "
+                f"of {value}; declare an edge there."
             )
         flags.append(bool(least))
     return np.array([*flags, *([False] if column.nullable else [])])
@@ -173,7 +177,7 @@ def _float(value: str) -> float:
     try:
         return float(value)
     except ValueError:
-        raise ParameterError(f"a constraint compares a number with {value!r}; give a number.") from None
+        raise ParameterError(f"a constraint compares a number with {what_was_given(value)}; give a number.") from None
 
 
 def _all(conditions: Sequence[tuple[str, Flags]], columns: tuple[str, ...], schema: Schema) -> Flags:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.errors import ParameterError
+from hubbub.errors import ParameterError, what_was_given
 
 __all__ = ["MAX_CELLS", "Domain"]
 
@@ -49,8 +49,8 @@ class Domain:
         for name, size in zip(self.columns, self.sizes, strict=True):
             if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1:
                 raise ParameterError(
-                    f"column {name!r} has size {size!r}; a size is a whole number of values of at least 1. Declare "
-                    "the column's values (one_of), or its range and edges (between)."
+                    f"column {what_was_given(name)} has size {what_was_given(size)}; a size is a whole number of "
+                    "values of at least 1. Declare the column's values (one_of), or its range and edges (between)."
                 )
         object.__setattr__(self, "sizes", tuple(int(size) for size in self.sizes))
 
@@ -68,7 +68,7 @@ class Domain:
             return self.columns.index(column)
         except ValueError:
             raise ParameterError(
-                f"column {column!r} was asked; the domain has {', '.join(map(repr, self.columns))}."
+                f"column {what_was_given(column)} was asked; the domain has {', '.join(map(repr, self.columns))}."
             ) from None
 
     def size(self, column: str) -> int:
@@ -91,7 +91,8 @@ class Domain:
         """The columns of one marginal, in the order of the domain. Raises ParameterError for a repeated one."""
         names = tuple(columns)
         if isinstance(columns, str) or len(set(names)) != len(names):
-            raise ParameterError(f"a marginal over {columns!r} was asked; give a tuple of different columns.")
+            said = ", ".join(map(what_was_given, [columns] if isinstance(columns, str) else names[:8]))
+            raise ParameterError(f"a marginal over {said} was asked; give a tuple of different columns.")
         return tuple(sorted(names, key=self.place))
 
     def records(self, codes: Any) -> Integers:

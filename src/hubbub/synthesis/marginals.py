@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.accounting import Number, events as ev, rho_of_epsilon
-from hubbub.errors import ParameterError
+from hubbub.errors import ParameterError, what_was_given
 from hubbub.mechanisms.calibrate import epsilon_of, one_of, whole_number
 from hubbub.mechanisms.calibration import Calibrated, Spend, calibrated
 from hubbub.noise import MAX_SCALE, Bits
@@ -273,7 +273,7 @@ def plan_marginals(
         matrix[rows, columns] = importance[rows] * factors
         best = _fair_split(costs, matrix)
     else:
-        raise ParameterError(f"objective = {objective!r} was asked; it is 'total' or 'largest'.")
+        raise ParameterError(f"objective = {what_was_given(objective)} was asked; it is 'total' or 'largest'.")
     if not bool(np.isfinite(best).all()):
         raise ParameterError("weights so far apart, or so large, cannot be told from one another; give smaller ones.")
     whole = np.maximum(1, np.floor(best * _SHARES)).astype(object)

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from hubbub.accounting import ZCDP, BoundedRange, Composed, Event, cost
 from hubbub.accounting.amounts import count
-from hubbub.errors import InternalError, ParameterError
+from hubbub.errors import InternalError, ParameterError, what_was_given
 from hubbub.mechanisms import ExponentialMechanism
 from hubbub.mechanisms.calibration import Calibrated, Spend, calibrated
 from hubbub.mechanisms.recording import through
@@ -109,7 +109,9 @@ class Curator:
     def __post_init__(self) -> None:
         count(self.rows_per_unit, "rows_per_unit")
         if self.neighbours not in ("add_remove", "replace"):
-            raise ParameterError(f"neighbours={self.neighbours!r} was asked; it is 'add_remove' or 'replace'.")
+            raise ParameterError(
+                f"neighbours={what_was_given(self.neighbours)} was asked; it is 'add_remove' or 'replace'."
+            )
 
     @property
     def squared_sensitivity(self) -> int:

@@ -30,7 +30,7 @@ from types import MappingProxyType
 from typing import Final
 
 from hubbub.accounting.amounts import Number, amount
-from hubbub.errors import ParameterError
+from hubbub.errors import ParameterError, what_was_given
 from hubbub.remedies import GiveOptions, LeaveOut
 from hubbub.spelling import meant_by
 from hubbub.synthesis.domain import Domain
@@ -118,7 +118,7 @@ def plan_synthesis(
         meant = meant_by(method, METHODS) if isinstance(method, str) else None
         way = GiveOptions(("method",), (meant,)) if meant else LeaveOut(("method",))
         raise ParameterError(
-            f"method={method!r} was asked; it is one of 'auto', {', '.join(map(repr, METHODS))}. Ask "
+            f"method={what_was_given(method)} was asked; it is one of 'auto', {', '.join(map(repr, METHODS))}. Ask "
             f"{'with ' if meant else ''}{way.in_python()}.",
             remedy=way,
         )

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.accounting import Number, events as ev
-from hubbub.errors import ParameterError
+from hubbub.errors import ParameterError, what_was_given
 from hubbub.mechanisms.calibrate import chosen, whole_number
 from hubbub.noise import Bits
 from hubbub.queries import Points, Ranges, Thresholds
@@ -169,7 +169,7 @@ def plan_ranges(
     n = workload.values
     if n > MAX_CELLS or (method == "optimised" and n > 2 * _DENSE):
         raise ParameterError(
-            f"{n} values were asked of method {method!r}, which holds at most "
+            f"{n} values were asked of method {what_was_given(method)}, which holds at most "
             f"{MAX_CELLS if n > MAX_CELLS else 2 * _DENSE}; use method='hierarchy', or declare coarser edges."
         )
     if method == "optimised" or (method == "best" and n <= _DENSE):

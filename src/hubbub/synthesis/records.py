@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.errors import ParameterError
+from hubbub.errors import ParameterError, what_was_given
 from hubbub.noise import Bits, system_bits
 from hubbub.synthesis.domain import Domain
 
@@ -48,8 +48,8 @@ class Categories:
         categories = (*values, other) if other is not None else values
         if not values or len({identity(v) for v in categories}) != len(categories):
             raise ParameterError(
-                f"categories {values!r} were declared; give each value once, and at least one. Values of a column are "
-                "declared, never read from private rows."
+                "categories: give each value once, and at least one. Values of a column are declared, never read from "
+                "private rows."
             )
         object.__setattr__(self, "values", categories)
         object.__setattr__(self, "other", other)
@@ -96,7 +96,10 @@ class Edges:
     def between(cls, low: float, high: float, *, bins: int = 32, whole: bool = False, nullable: bool = False) -> Edges:
         """Equal bins from low to high: a bin for each whole number where there are at most `bins` of them."""
         if not low < high or bins < 1:
-            raise ParameterError(f"between {low!r} and {high!r} in {bins} bins; give low < high and a bin at least.")
+            raise ParameterError(
+                f"between {what_was_given(low)} and {what_was_given(high)} in {bins} bins; give low < high and a "
+                "bin at least."
+            )
         if whole:
             step = math.ceil((high - low + 1) / bins)
             edges: list[float] = [*range(int(low), int(high) + 1, step), int(high) + 1]

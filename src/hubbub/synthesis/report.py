@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.errors import ParameterError
+from hubbub.errors import ParameterError, what_was_given
 from hubbub.synthesis.domain import Domain
 from hubbub.synthesis.planner import BIAS, SynthesisPlan
 from hubbub.synthesis.setting import Fitted, Setting
@@ -61,7 +61,9 @@ class SynthesisReport:
         Of more than a thousand triples, a thousand evenly spread ones. Raises ParameterError for other `ways`.
         """
         if ways not in (1, 2, 3):
-            raise ParameterError(f"ways={ways!r} was asked of a report; it predicts 1-, 2- and 3-way marginals.")
+            raise ParameterError(
+                f"ways={what_was_given(ways)} was asked of a report; it predicts 1-, 2- and 3-way marginals."
+            )
         places = list(combinations(range(len(self.domain)), ways))
         if len(places) > _MOST_TRIPLES:
             places = [places[i * len(places) // _MOST_TRIPLES] for i in range(_MOST_TRIPLES)]

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from hubbub.accounting import ZCDP, Number
 from hubbub.accounting.amounts import amount, count
-from hubbub.errors import ParameterError, PolicyError
+from hubbub.errors import ParameterError, PolicyError, what_was_given
 from hubbub.noise import Bits
 from hubbub.remedies import DeclareRange, DeclareValues, TrimBlanks
 from hubbub.synthesis.constraints import Constraint, constraint
@@ -84,8 +84,8 @@ def declared(
         if not all(isinstance(end, int | float | Fraction) for end in (low, high)):
             way = DeclareValues(name)
             raise PolicyError(
-                f"the column {name!r} lies between {low} and {high}; synthetic tables take numbers and categories. "
-                f"Leave it out, or declare {way.in_python()}.",
+                f"the column {what_was_given(name)} lies between {low} and {high}; synthetic tables take numbers "
+                f"and categories. Leave it out, or declare {way.in_python()}.",
                 remedy=way,
             )
         whole, nullable = kinds.get(name) == "integer", bool(what.get("nullable", True))
