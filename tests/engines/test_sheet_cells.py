@@ -296,14 +296,45 @@ def test_no_two_texts_are_one_for_a_character_that_xml_forbids(end: str, tmp_pat
     desk.engine.close()
 
 
+def written_in(name: str, codec: str, texts: list[str]) -> bytes:
+    """A sheet of one column, in an encoding, with halves of characters where they are."""
+    data = xlsx(
+        "".join(f"<row>{inline(text)}</row>" for text in texts), before=f'<?xml version="1.0" encoding="{name}"?>'
+    )
+    with zipfile.ZipFile(io.BytesIO(data)) as parts:
+        held: dict[str, Any] = {one: parts.read(one) for one in parts.namelist()}
+    held["xl/sheet.xml"] = held["xl/sheet.xml"].decode().replace("HALF", "\ud800").encode(codec, "surrogatepass")
+    return archive(held)
+
+
 def test_a_part_in_another_encoding_is_read_as_it_is() -> None:
     text = "\u00ef\u00bf\u00be"  # in Latin-1 the bytes of U+FFFE in UTF-8
     for name in ("utf-16", "iso-8859-1"):
-        data = xlsx(f"<row>{inline(text)}</row>", before=f'<?xml version="1.0" encoding="{name}"?>')
-        with zipfile.ZipFile(io.BytesIO(data)) as parts:
-            texts: dict[str, Any] = {one: parts.read(one) for one in parts.namelist()}
-        texts["xl/sheet.xml"] = texts["xl/sheet.xml"].decode().encode(name)
-        assert read(archive(texts)) == [[text]]
+        assert read(written_in(name, name, [text])) == [[text]]
+
+
+WIDE = [("utf-16", "utf-16"), ("utf-16", "utf-16-le"), ("utf-16", "utf-16-be")]
+
+
+@pytest.mark.parametrize(("name", "codec"), [*WIDE, ("iso-8859-1", "latin-1"), ("windows-1252", "cp1252")])
+def test_in_no_encoding_two_texts_are_one(name: str, codec: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A text that looks as what stands for a forbidden character is itself, and such a character its cell's alone."""
+    texts = ["a\x0b", "a&#11;", "a&#xF8FF;B;", "a&#xF8FF;", "&#x00000000000000000000F8FF;41;", "A", "\u00e9"]
+    meant: list[str | None] = ["a\x0b", "a\x0b", "a\uf8ffB;", "a\uf8ff", None, "A", "\u00e9"]
+    if "utf-16" in codec:
+        texts += ["\uf8ff41;", "\uf8ff", "\uffff", "\U0001f600", "aHALF"]
+        meant += ["\uf8ff41;", "\uf8ff", "\uffff", "\U0001f600", None]
+    data = written_in(name, codec, texts * 3)
+    for size in (*range(150, 170), 2**16):
+        monkeypatch.setattr(xml_parts, "_PIECE", size)
+        made = [None if any("\ud800" <= c <= "\udfff" for c in row[0]) else row[0] for row in read(data)]
+        assert made == meant * 3
+
+
+@pytest.mark.parametrize("name", ["utf-7", "idna", "base64", "nonsense", "utf-16", "punycode"])
+def test_an_encoding_that_no_sheet_has_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match=r"encoding|codec"):
+        read(xlsx(f"<row>{inline('a')}</row>", before=f'<?xml version="1.0" encoding="{name}"?>'))
 
 
 def test_a_damaged_file_is_refused_before_a_question(tmp_path: Path) -> None:

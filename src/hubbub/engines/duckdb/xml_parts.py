@@ -6,6 +6,7 @@ ranges, entities) makes more of it than stands there.
 
 from __future__ import annotations
 
+import codecs
 import datetime as dt
 import re
 import zipfile
@@ -33,7 +34,8 @@ _MARK: Final = "\uf8ff"
 """Stands before the number of a character that XML forbids, and of this one itself: so no text that is written is read
 as another one. It is of Unicode's private use; its bytes stand in the pattern below."""
 _FORBIDDEN: Final = re.compile(
-    rb"([%b])|(\xef\xbf[\xbe\xbf]|\xef\xa3\xbf)|&#(?:x([\da-fA-F]{1,16})|(\d{1,16}));" % re.escape(_CONTROLS)
+    rb"([%b])|(\xef\xbf[\xbe\xbf]|\xef\xa3\xbf)|&#(?:x([\da-fA-F]{1,16})|(\d{1,16}));|(&#x?[\da-fA-F]{17,})"
+    % re.escape(_CONTROLS)
 )
 _ODD: Final = (b"&#", b"\xef\xbf", b"\xef\xa3\xbf")
 _BEGUN: Final = re.compile(rb"\xef[\xbf\xa3]?\Z|&(#[\da-fA-Fx]{,18})?\Z")
@@ -85,7 +87,7 @@ def fed(
 
     Raises KeyError for a part that is not there, and what the parser or the archive raises for one that is damaged.
     """
-    parser = expat.ParserCreate(namespace_separator=" " if spaces else None)
+    parser = expat.ParserCreate("utf-8", namespace_separator=" " if spaces else None)  # as `_in_utf8` makes the pieces
     parser.buffer_text = True
     parser.StartDoctypeDeclHandler = _refused
     begun(parser)
@@ -101,23 +103,61 @@ def _allowed(file: IO[bytes]) -> Iterator[bytes]:
     """The pieces of a part in UTF-8, with a mark and a number for a character that XML forbids: one cell would refuse
     them all. Programs write what they are given: openpyxl does U+FFFF, others a vertical tab.
     """
-    rest, is_utf8 = file.read(_PIECE), True
-    if rest:
-        declared = _DECLARED.match(rest)
-        is_utf8 = b"\0" not in rest[:4] and rest[:2] not in (b"\xff\xfe", b"\xfe\xff")
-        is_utf8 &= declared is None or declared.group(2).lower() in (b"utf-8", b"utf8")
+    pieces = _in_utf8(file)
+    rest = next(pieces, b"")
     while rest:
-        more = file.read(_PIECE)
-        begun = _BEGUN.search(rest, max(0, len(rest) - 20)) if more and is_utf8 else None
+        more = next(pieces, b"")
+        begun = _BEGUN.search(rest, max(0, len(rest) - 20)) if more else None
         piece, rest = (rest, more) if begun is None else (rest[: begun.start()], rest[begun.start() :] + more)
         odd = any(some in piece for some in _ODD) or len(piece.translate(None, _CONTROLS)) < len(piece)
-        yield _FORBIDDEN.sub(_escaped, piece) if odd and is_utf8 else piece
+        yield _FORBIDDEN.sub(_escaped, piece) if odd else piece
+
+
+def _in_utf8(file: IO[bytes]) -> Iterator[bytes]:
+    """The pieces of a part in UTF-8, whatever it is written in; half a character of UTF-16 is one by its number.
+
+    Raises ValueError for an encoding that the parser does not have, and for bytes that are not of it.
+    """
+    piece = file.read(_PIECE)
+    decoded = _decoder(piece)
+    while piece:
+        more = file.read(_PIECE)
+        made = piece if decoded is None else decoded(piece, not more).encode("utf-8", "xmlcharrefreplace")
+        if made:
+            yield made
+        piece = more
+
+
+def _decoder(first: bytes) -> Callable[[bytes, bool], str] | None:
+    """What makes text of the pieces of a part that begins so, told which is the last; None for UTF-8.
+
+    Raises ValueError for an encoding that the parser does not have: it has those of one character for each byte.
+    """
+    if b"\0" in first[:2] or first[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        order = "" if b"\0" not in first[:2] else "-be" if first[:1] == b"\0" else "-le"
+        wide: Callable[[bytes, bool], str] = codecs.getincrementaldecoder(f"utf-16{order}")("surrogatepass").decode
+        return wide
+    declared = _DECLARED.match(first)
+    name = "utf-8" if declared is None else declared.group(2).decode("ascii", "replace").lower()
+    if name in ("utf-8", "utf8"):
+        return None
+    letters = ""
+    with suppress(LookupError):
+        letters = bytes(range(256)).decode(name, "replace").replace("\ufffd", "\ufffe")  # which stands for none
+    if len(letters) != 256:
+        raise ValueError("an encoding of another kind")
+    return lambda piece, _: codecs.charmap_decode(piece, "strict", letters)[0]
 
 
 def _escaped(match: re.Match[bytes]) -> bytes:
-    """What stands for a character that XML forbids, or is the mark; a reference to another one as it was written."""
-    control, last, hexadecimal, decimal = match.groups()
-    if control or last:
+    """What stands for a character that XML forbids, or is the mark; a reference to another one as it was written.
+
+    One of more digits than any program writes is no character's, whatever it says.
+    """
+    control, last, hexadecimal, decimal, endless = match.groups()
+    if endless:
+        code = 0x110000
+    elif control or last:
         code = ord(control) if control else ord(last.decode())
     else:
         code = int(hexadecimal, 16) if hexadecimal else int(decimal)
