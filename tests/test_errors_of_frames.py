@@ -18,6 +18,7 @@ import pytest
 
 import hubbub as hb
 from hubbub.errors import HubbubError, what_was_given
+from hubbub.learning import LogisticRegression
 
 MARK, NUMBER = "Ada Lovelace", 7316522417
 HELD = {"id": [MARK, MARK + "2"], "x": [NUMBER, NUMBER + 1], "g": [MARK, "b"]}
@@ -157,6 +158,36 @@ def test_a_library_shows_no_frame_either(what: str) -> None:
         except (TypeError, AttributeError, ValueError, KeyError):
             pass
     assert refused > 8
+    assert shown == []
+
+
+@pytest.mark.filterwarnings("ignore:ledger=None")
+@pytest.mark.parametrize("what", GIVEN)
+def test_an_answer_and_a_model_show_no_frame_either(what: str) -> None:
+    """`LogisticRegression(target=t["y"])` printed the model with the column in it, `level=` and `within=` the rows."""
+    given, shown = GIVEN[what], []
+    declared = hb.table(TABLE, unit="id", max_rows=1, max_groups=1, columns={"g": hb.one_of("a", "b")})
+    with hb.Session({"v": declared}, budget=hb.Budget(10), ledger=None) as session:
+        answer = session.sql(SQL, epsilon=1)
+        calls: dict[str, Callable[[], object]] = {
+            "level": lambda: answer.intervals(given),
+            "rows": lambda: answer.text.rows(given),
+            "reliable": lambda: answer.text.rows(reliable=given),
+            "draws": lambda: answer.error.draws(given),
+            "column": lambda: answer["n"].interval(given),
+            "refine": lambda: answer.refine(given),
+            "within": lambda: session.check(SQL, within=given),
+            "plot": lambda: answer.plot(given),
+        }
+        for name in ("target", "features", "bins", "positive", "weight", "method"):
+            model = LogisticRegression(**{"target": "g", name: given})
+            calls[name] = partial(session.fit, model, "v", epsilon=1)
+        for place, call in calls.items():
+            with pytest.raises((HubbubError, TypeError, ValueError)) as refused:
+                call()
+            said = str(refused.value)
+            ours = isinstance(refused.value, HubbubError)
+            shown += [place] if ours and (MARK in said or str(NUMBER) in said) else []
     assert shown == []
 
 

@@ -103,7 +103,9 @@ def a_share(given: object) -> float:
     Raises ParameterError for anything but a number above 0.
     """
     if isinstance(given, bool) or not isinstance(given, int | float) or not 0 < given < math.inf:
-        raise ParameterError(f"reliable={given!r}: expected a part of the value above 0, such as 0.3 for 30 %.")
+        raise ParameterError(
+            f"reliable={what_was_given(given)}: expected a part of the value above 0, such as 0.3 for 30 %."
+        )
     return float(given)
 
 
@@ -118,7 +120,7 @@ def a_level(value: object) -> float:
     if not (
         isinstance(value, float | Fraction | Decimal) and is_number(value) and 0 < value < 1 and 0 < float(value) < 1
     ):
-        raise ParameterError(f"level={value!r:.60}: a level lies between 0 and 1, such as 0.95.")
+        raise ParameterError(f"level={what_was_given(value):.60}: a level lies between 0 and 1, such as 0.95.")
     return float(value)
 
 

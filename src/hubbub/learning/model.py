@@ -329,8 +329,11 @@ class Estimator(ABC):
         try:
             json.dumps(self.get_params(), allow_nan=False)
         except (TypeError, ValueError):
+            default = _parameters(type(self))
+            given = {k: v for k, v in self.get_params().items() if v is not default[k]}
+            said = ", ".join(f"{k}={what_was_given(v)}" for k, v in given.items())
             raise ParameterError(
-                f"{self!r:.200}: parameters are texts, numbers, lists and mappings of these."
+                f"{type(self).__name__}({said:.180}): parameters are texts, numbers, lists and mappings of these."
             ) from None
 
     def _check_positive(self, target: Classes | Range | None) -> None:

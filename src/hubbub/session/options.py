@@ -146,7 +146,7 @@ class Options:
             if not widths or len(fine) < len(widths):
                 way = GiveOptions(("within",))
                 raise ParameterError(
-                    f"within={self.within!r}: expected a positive width, or one for each column named: "
+                    f"within={what_was_given(self.within)}: expected a positive width, or one for each column named: "
                     f"{way.in_python()}.",
                     remedy=way,
                 )
@@ -220,7 +220,8 @@ def _check_share(options: Options) -> None:
     if isinstance(options.within, str) and not (options.share and options.share < 1):
         way = GiveOptions(("within",))
         raise ParameterError(
-            f'within={options.within!r}: expected a share such as "10 %", or a width as a number: {way.in_python()}.',
+            f'within={what_was_given(options.within)}: expected a share such as "10 %", or a width as a number: '
+            f"{way.in_python()}.",
             remedy=way,
         )
     floor = options.at_least
