@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import warnings
 from collections.abc import Callable, Sequence
@@ -30,8 +31,9 @@ from hubbub.mechanisms import (
     StaircaseMechanism,
 )
 from hubbub.mechanisms.quantiles import QuantileMechanism
-from hubbub.mechanisms.recording import recording, replaying
+from hubbub.mechanisms.recording import recording, replaying, through
 from hubbub.synthesis import OnlineWeights
+from seeded import SeededBits
 
 FEW = (
     "SELECT COUNT(*) AS a, SUM(x) AS b FROM t",
@@ -208,8 +210,6 @@ def test_a_group_kept_without_threshold_is_impossible_under_its_law(monkeypatch:
 
 
 def _unthresholded(mechanism: Any, counts: Any, keys: Any) -> Any:
-    from hubbub.mechanisms.recording import through
-
     noise = mechanism.noise.sample(len(counts))
     return through(
         counts, sensitivity=mechanism.groups, norm="groups", law=mechanism, keys=keys,
@@ -303,6 +303,28 @@ def test_every_mechanism_of_the_library_is_frozen_and_measured(release: Any, nea
     assert fresh(release, [1, 2, 3]) == []
 
 
+@pytest.mark.parametrize(
+    ("mechanism", "value"),
+    [
+        (StaircaseMechanism(sensitivity=10**9, epsilon="1/1000000"), 3),
+        *((KNormMechanism(norm=norm, sensitivity=1000, epsilon="1/100", cells=3), [3, 3, 3])
+          for norm in ("l1", "l2", "linf")),
+    ],
+    ids=["staircase", "l1", "l2", "linf"],
+)  # fmt: skip
+def test_noise_that_is_drawn_once_is_seen_whatever_its_law(mechanism: Any, value: Any) -> None:
+    """Only noise of Laplace and Gauss was compared."""
+    assert fresh(mechanism.release, value) == []
+    with recording() as tape:
+        mechanism.release(value)
+    kept = tape[0]
+
+    def again(rows: Any) -> Any:
+        return through(kept.values, sensitivity=1, norm=kept.norm, law=mechanism, draw=lambda: kept.released)
+
+    assert kinds(fresh(again, value)) == {"reused"}
+
+
 def test_a_sparse_vector_is_paid_for_once_however_much_is_asked() -> None:
     vector = SparseVector(sensitivity=1, epsilon="1/2", positives=2)
     with recording() as records:
@@ -352,7 +374,18 @@ def test_steps_that_follow_released_numbers_are_no_fault_of_noise_and_others_are
         return [first] + [vector.release(0) for _ in range(abs(first) % 7)]
 
     assert fresh(adaptive, [1] * 50, runs=16) == []
-    assert kinds(fresh(lambda rows: [vector.release(0) for _ in range(next(toss))], [1])) == {"flow"}
+
+    def of_many_shapes(rows: list[int]) -> list[int]:
+        more = next(runs)
+        first = [wider.release(len(rows), bits=SeededBits(str(more))) for _ in range(2)]
+        return first + [vector.release(0) for _ in range(more)]
+
+    # No two runs have one shape: all begin with a draw and the same again.
+    wider, runs = LaplaceMechanism(sensitivity=1000, epsilon="1/1000"), itertools.count()
+    assert kinds(fresh(of_many_shapes, [1] * 50)) == {"reused"}
+    # Two runs are only comparable up to where they released different numbers.
+    still = LaplaceMechanism(sensitivity=1, epsilon=100)
+    assert kinds(fresh(lambda rows: [still.release(0) for _ in range(next(toss))], [1])) == {"flow"}
     wide = [LaplaceMechanism(sensitivity=1, epsilon=1, cells=cells) for cells in (1, 2)]
     assert kinds(fresh(lambda rows: wide[(n := next(toss)) - 1].release([0] * n), [1])) == {"flow"}
 

@@ -33,9 +33,10 @@ import numpy as np
 
 from hubbub.accounting import cost as cost_of, events as ev
 from hubbub.accounting.exact import Cost
-from hubbub.mechanisms import ExponentialMechanism, PermuteAndFlip
+from hubbub.mechanisms import ExponentialMechanism, KNormMechanism, PermuteAndFlip, StaircaseMechanism
 from hubbub.mechanisms.groups import GroupThreshold
 from hubbub.mechanisms.recording import Recorded, distance, recording, replaying
+from hubbub.mechanisms.staircase import StaircaseLaw
 from hubbub.mechanisms.top_k import UnknownTopK
 from hubbub.noise import DiscreteGaussian, DiscreteLaplace
 
@@ -187,19 +188,30 @@ def fresh(run: Callable[[Any], Any], data: Any, *, runs: int = 8) -> list[Violat
     if any(_parted(one, other) for one, other in combinations(tapes, 2)):
         return [Violation("flow", "the noise primitives differ between runs on the same data")]
     # What follows may depend on what was released before: which groups are shown, how soon a sparse vector says Yes, in
-    # what parts a column is cut. Runs of the usual shape are compared.
-    tapes = [tape for tape in tapes if tuple((record.norm, len(record.values)) for record in tape) == usual]
+    # what parts a column is cut. Runs of the usual shape are compared, and of all what they have in common.
+    alike = [tape for tape in tapes if tuple((record.norm, len(record.values)) for record in tape) == usual]
+    looks = [alike] if len(shapes) == 1 else [alike, [tape[: _in_common(list(shapes))] for tape in tapes]]
+    return list(dict.fromkeys(v for tapes in looks for v in _reused(tapes, _FALSE_ALARM / len(looks))))[:5]
+
+
+def _in_common(shapes: Sequence[Sequence[Any]]) -> int:
+    """With how many primitives all of these begin."""
+    different = (i for i, each in enumerate(zip(*shapes, strict=False)) if len(set(each)) > 1)
+    return next(different, min(map(len, shapes)))
+
+
+def _reused(tapes: Sequence[Sequence[Recorded]], false_alarm: float) -> list[Violation]:
+    """Noise that is the same in two runs of one shape, or in two cells of all of them."""
     runs = len(tapes)
     noises = [[_noise(record) for record in tape] for tape in tapes]
-    chance = [[_collision(record.distribution)] * len(record.values) for record in tapes[0] if _additive(record)]
+    chance = [_collisions(record) for record in tapes[0] if _additive(record)]
     flat = [np.array([z for noise in run for z in noise], dtype=object) for run in noises]
     odds = np.array([c for some in chance for c in some])
     violations = []
     for i, j in combinations(range(runs), 2):
-        if flat[i].size and bool((flat[i] == flat[j]).all()) and odds.prod() * runs**2 < _FALSE_ALARM:
+        if flat[i].size and bool((flat[i] == flat[j]).all()) and odds.prod() * runs**2 < false_alarm:
             violations.append(Violation("reused", f"runs {i} and {j} drew the same noise"))
-    violations += _twice(flat, odds)
-    return violations[:5]
+    return [*violations, *_twice(flat, odds, false_alarm)]
 
 
 def _parted(one: Sequence[Recorded], other: Sequence[Recorded]) -> bool:
@@ -212,24 +224,35 @@ def _parted(one: Sequence[Recorded], other: Sequence[Recorded]) -> bool:
     return False
 
 
-def _twice(flat: list[Any], odds: Any) -> Iterator[Violation]:
+def _twice(flat: list[Any], odds: Any, false_alarm: float) -> Iterator[Violation]:
     cells = min(odds.size, 200)
     for a, b in combinations(range(cells), 2):
-        if all(noise[a] == noise[b] for noise in flat) and odds[a] ** len(flat) * cells**2 < _FALSE_ALARM:
+        if all(noise[a] == noise[b] for noise in flat) and odds[a] ** len(flat) * cells**2 < false_alarm:
             yield Violation("reused", f"draws {a} and {b} are equal in every run")
 
 
 def _additive(record: Recorded) -> bool:
-    return record.norm in ("l1", "l2_squared")
+    return record.norm in ("l1", "l2_squared", "gauge")
 
 
 def _noise(record: Recorded) -> list[int]:
     return [r - v for r, v in zip(record.released, record.values, strict=True)] if _additive(record) else []
 
 
-def _collision(law: Any) -> float:
-    """A bound on the probability that two draws are equal: the largest mass of one value."""
-    return math.exp(float(law.log_pmf(0))) if isinstance(law, DiscreteLaplace | DiscreteGaussian) else 1.0
+def _collisions(record: Recorded) -> list[float]:
+    """Of each cell, a bound on the probability that two draws are equal: the largest mass of one value.
+
+    Of K-norm noise it is that whatever the other cells are: a step of one adds its own norm g at most, so the masses
+    along a cell fall by exp(-g / b) a step at most, and the largest of them is tanh(g / 2b) of their sum at most.
+    """
+    law, cells = record.distribution, len(record.values)
+    if isinstance(law, KNormMechanism):
+        steps = ([int(i == j) for j in range(cells)] for i in range(cells))
+        return [math.tanh(float(law.gauge(step) / law.scale) / 2) for step in steps]
+    if isinstance(law, StaircaseMechanism):
+        law = law.error()
+    known = isinstance(law, DiscreteLaplace | DiscreteGaussian | StaircaseLaw)
+    return [math.exp(float(law.log_pmf(0))) if known else 1.0] * cells
 
 
 def spent(records: Sequence[Recorded], neighbours: Sequence[Recorded] = ()) -> Cost:
