@@ -16,6 +16,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from hubbub.addresses import looks_like_connection, masked
@@ -491,9 +492,14 @@ def _standing_at(places: Any, values: Any) -> Any:
 
 
 def _runs(chunk: Any) -> Any:
-    """The values of runs, each as often as it stands there. Of short places pyarrow writes beyond what it has."""
-    whole = pa.RunEndEncodedArray.from_arrays(chunk.run_ends, _listed(chunk.values))
-    return pc.run_end_decode(whole.slice(chunk.offset, len(chunk)))
+    """The values of runs, each as often as it stands there.
+
+    pyarrow's own decoding writes beyond what it has of short places, and fails for all rows at one value that is not
+    of its type, as no dictionary does.
+    """
+    rows = np.arange(chunk.offset, chunk.offset + len(chunk))
+    runs = np.searchsorted(chunk.run_ends.to_numpy(), rows, side="right")
+    return _standing_at(pa.array(runs), _listed(chunk.values))
 
 
 def _none_of(kind: pa.DataType) -> Any:
