@@ -237,7 +237,9 @@ def _microseconds(column: Any) -> Any:
 
 def _text_of(column: Any) -> Any:
     if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
+        # With long places: written out, a few long texts may be beyond the 2 GiB that a plain column of them holds.
+        chunks = [chunk.dictionary.cast(pa.large_binary()).take(chunk.indices) for chunk in _chunks(column)]
+        column = pa.chunked_array(chunks, pa.large_binary())
     # Of one type in all files, whichever of Arrow's types of text a program wrote into each of them.
     return as_utf8(column.cast(pa.large_binary()))
 
