@@ -93,3 +93,18 @@ def test_a_frame_that_ends_before_it_starts_is_refused_before_the_charge(
         assert desk.ask(asked, HUGE).rows() == meant, over
     with pytest.raises(QueryError, match="this frame is not supported"):
         desk.statement("SELECT COUNT(l) AS n FROM (SELECT SUM(n) OVER (PARTITION BY id ROWS 2 FOLLOWING) AS l FROM t)")
+
+
+@pytest.mark.parametrize("call", ["RANK", "DENSE_RANK"])
+@pytest.mark.parametrize("order", ["day", "day DESC", "day + 1"])
+@pytest.mark.parametrize("frame", ["", "RANGE CURRENT ROW", "ROWS UNBOUNDED PRECEDING", "ROWS 2 PRECEDING"])
+def test_a_frame_changes_no_rank(call: str, order: str, frame: str) -> None:
+    """Rows that ORDER BY leaves equal had ranks of their own under ROWS, where frames tell them apart."""
+    desk = Desk({"t": hb.table(ROWS, unit="id", max_total=20, columns=COLUMNS)})
+    inner = f"SELECT id, {call}() OVER (PARTITION BY id ORDER BY {order} {frame}) AS v FROM t"
+    text = f"SELECT SUM(v) AS s FROM ({inner})"
+    with duckdb.connect() as plain:
+        plain.register("t", ROWS)
+        assert [*desk.ask(text, epsilon=HUGE)["s"]] == pytest.approx(
+            [s for (s,) in plain.sql(text).fetchall()], abs=0.01
+        )

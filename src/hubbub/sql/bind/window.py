@@ -126,6 +126,8 @@ class Windows:
             )
         order = self._order(node, rows)
         frame = _frame(reader, node)
+        if name in _RANKS:
+            frame = ""
         if _of_peers(name, frame):
             partition, order, frame = (*partition, *(e for e, _, _ in order)), (), _WHOLE
         call = WindowCall(name, arguments, partition, order, frame, _window_kind(name, arguments))
@@ -206,6 +208,8 @@ def _window_kind(name: str, arguments: tuple[Expression, ...]) -> Kind:
     return common_kind(column_kind(a) for i, a in enumerate(arguments) if i != 1)
 
 
+# They read no frame; above one of ROWS, rows that ORDER BY leaves equal are told apart.
+_RANKS = ("RANK", "DENSE_RANK")
 _WHOLE = "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"
 _ENDS = ("UNBOUNDED PRECEDING", "PRECEDING", "CURRENT ROW", "FOLLOWING", "UNBOUNDED FOLLOWING")
 
