@@ -52,7 +52,8 @@ array_compact(a)|nvl2(s, 1, 2)|nullifzero(i)|zeroifnull(i)|equal_null(i, 1)|base
 input_file_name()|ceil(i)|factorial(i)|size(split(s, ','))|upper(s) = 'A' or s <=> null|array_join(a, ',')
 chr(l)|format_string('%s-%05d', s, i)|format_number(x, 2)|from_unixtime(l)|trunc(d, 'year')|replace(s, 'a', 'b')
 aggregate(a, 0D, (p, q) -> p + q)|if(x > 1, x, 1 / 2)|date_format(current_timestamp(), 'yyyy')|now() > t
-sum(x) over (partition by l order by i rows between 1 preceding and current row)|to_date(try_to_timestamp(s))"""
+sum(x) over (partition by l order by i rows between 1 preceding and current row)|to_date(try_to_timestamp(s))
+unix_timestamp(t)"""
 STRICT = """l + 1|i * 2|l - i|- i|abs(l)|x / i|10 / i|l % i|cast(s as int)|cast(s as date)|cast(s as double)
 s > 0|s = i|cast(l as int)|cast(x as bigint)|cast(dec as decimal(10, 2))|floor(x)|round(i, -1)|a[0]
 split(s, ',')[1]|element_at(a, 1)|to_date(s)|to_date(s, 'yyyy-MM-dd')|to_timestamp(s)|unix_timestamp(s)

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.orc as orc
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import functions
 
 import hubbub as hb
 from hubbub.engines.spark.files import _fails, _of_avro, _of_parquet
@@ -329,3 +330,19 @@ def test_a_file_of_avro_says_who_wrote_it(theirs: Any, tmp_path: Path, by_spark:
     place = theirs._jvm.org.apache.hadoop.fs.Path(str(tmp_path / "t.avro"))
     stored = _of_avro(theirs._jvm, place, theirs._jsparkSession.sessionState().newHadoopConf())
     assert (stored is not None) == by_spark
+
+
+def test_folders_that_are_read_as_numbers_name_no_unit(theirs: Any, tmp_path: Path) -> None:
+    """The folders `g=1` and `g=01` are two people; as an INT they would be one."""
+    theirs.conf.set("spark.sql.sources.partitionColumnTypeInference.enabled", "false")
+    rows = theirs.createDataFrame(pa.table({"id": [1, 2, 3], "g": ["1", "2", "01"]}))
+    rows.write.partitionBy("g").parquet(str(tmp_path / "t"))
+    texts, numbers = (
+        theirs.read.schema(f"id BIGINT, g {kind}").parquet(str(tmp_path / "t")) for kind in ("STRING", "INT")
+    )
+    people = "SELECT COUNT(DISTINCT g) AS n FROM v"
+    assert asked(texts, people, unit="g") == 3
+    made = numbers.withColumn("g", functions.col("g").cast("bigint"))
+    for merged in (numbers, made, numbers.groupBy("g").count(), numbers.filter("id > 0").unionByName(numbers)):
+        assert asked(merged, people, unit="g") == "PolicyError"
+    assert asked(numbers, people) == 2

@@ -125,8 +125,9 @@ def test_blanks_at_the_end_of_char_name_nobody(theirs: Any) -> None:
     theirs.sql("CREATE TABLE of_char (id CHAR(4), t CHAR(4), g STRING, x INT) USING parquet")
     try:
         theirs.sql("INSERT INTO of_char VALUES ('a', 'b', 'a', 1), ('c', ' b', 'b', 2)")
-        for padding in ("true", "false"):
+        for padding, kept in (("true", "false"), ("false", "false"), ("false", "true")):
             theirs.conf.set("spark.sql.readSideCharPadding", padding)
+            theirs.conf.set("spark.sql.preserveCharVarcharTypeInfo", kept)  # then it is a type
             with hb.Session(
                 {"v": hb.table(theirs.table("of_char"), unit="id", max_total=1)},
                 budget=hb.Budget(10**9), ledger=None,

@@ -147,7 +147,7 @@ def _why(kind: str, one: Any) -> tuple[str, bool]:
     if one.foldable() or (kind in _BY_MODE and _BY_MODE[kind](one, False)):
         word += ". Use a `try_` function, or set spark.sql.ansi.enabled to false and make the frame again"
         return f"{word}; or leave that to the questions", True
-    return f"{word} in any mode. Leave that to the questions", False
+    return f"{word}, whatever spark.sql.ansi.enabled says. Leave that to the questions", False
 
 
 def _in_subquery(one: Any, node: Any, keeps: bool) -> str | None:
@@ -405,7 +405,7 @@ def _framed(one: Any) -> bool:
 
 
 def _parsed(one: Any, strict: bool) -> bool:
-    return not strict and _by_constants(one)
+    return _by_constants(one) and (not strict or _type(children_of(one)[0]) == "TIMESTAMP")
 
 
 def _by_constants(one: Any) -> bool:

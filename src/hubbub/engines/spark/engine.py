@@ -31,7 +31,7 @@ import pyarrow as pa
 from pyspark import SparkContext
 from pyspark.errors import AnalysisException
 from pyspark.logger import PySparkLogger
-from pyspark.sql import DataFrame, SparkSession, functions
+from pyspark.sql import DataFrame, SparkSession
 
 from hubbub.engines.base import Exact, Located, Schema
 from hubbub.engines.base_tables import not_trusted
@@ -39,7 +39,7 @@ from hubbub.engines.duckdb.engine import DuckDBEngine
 from hubbub.engines.exact import exact
 from hubbub.engines.fields import Fields
 from hubbub.engines.spark.dialect import SPARK
-from hubbub.engines.spark.frames import of_json, physical_of, read_by_rows, stored_otherwise, types_from_rows
+from hubbub.engines.spark.frames import as_texts, of_json, physical_of, read_by_rows, stored_otherwise, types_from_rows
 from hubbub.engines.spark.session import (
     FORMATS,
     details,
@@ -175,15 +175,7 @@ class SparkEngine:
     def show(self, frame: DataFrame, view: str) -> None:
         """Make a data frame a view of our session, under names that no setting and no parser reads in another way."""
         assert self._session is not None
-        padded = {
-            SPARK.shown_as(f.name)
-            for f in frame.schema.fields
-            if str(f.metadata.get("__CHAR_VARCHAR_TYPE_STRING", "")).startswith("char(")
-        }
-        plain = frame.toDF(*(SPARK.shown_as(c) for c in frame.columns))
-        if padded:
-            # Blanks at the end of a CHAR(n) say nothing, and are there or not by a setting of who wrote or reads it.
-            plain = plain.select([functions.rtrim(c).alias(c) if c in padded else plain[c] for c in plain.columns])
+        plain = as_texts(frame.toDF(*(SPARK.shown_as(c) for c in frame.columns)))
         lend(plain, self._session, view)
 
     def seal(self) -> None:

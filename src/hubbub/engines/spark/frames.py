@@ -12,14 +12,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, Final
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession, functions
 
 from hubbub.engines.fields import CUT
 from hubbub.engines.spark.computed import children_of, constants_of, unsure, unsure_node
 from hubbub.engines.spark.files import Files, cuts_moments, of_another_type, of_several_types, too_wide
 from hubbub.engines.spark.session import SERDES
 
-__all__ = ["of_json", "physical_of", "read_by_rows", "stored_otherwise", "types_from_rows"]
+__all__ = ["as_texts", "of_json", "physical_of", "read_by_rows", "stored_otherwise", "types_from_rows"]
 
 _PHYSICAL: Final = {
     "tinyint": "TINYINT",
@@ -46,8 +46,8 @@ def physical_of(frame: DataFrame, session: SparkSession) -> list[tuple[str, str]
     leaves = _leaves(frame)
     cut = any(cuts_moments(leaf.files, leaf.read, session) for leaf in leaves)
     spelt = _of_json(leaves)
-    physical = []
-    for name, kind in frame.dtypes:
+    folders, physical = _of_folders(frame), []
+    for i, (name, kind) in enumerate(frame.dtypes):
         base = kind.split("(")[0]
         if base == "decimal":
             word = kind.upper()
@@ -55,9 +55,42 @@ def physical_of(frame: DataFrame, session: SparkSession) -> list[tuple[str, str]
             word = "VARCHAR"
         else:
             word = _PHYSICAL.get(kind, f"{kind}[]")  # of no kind that a question can name
-        short = (cut and word.startswith("TIMESTAMP")) or (spelt and word in _SPELT)
+        short = (cut and word.startswith("TIMESTAMP")) or (spelt and word in _SPELT) or i in folders
         physical.append((name, f"{word}{CUT}" if short else word))
     return physical
+
+
+def _of_folders(frame: DataFrame) -> Set[int]:
+    """The places of the columns that are made of names of folders and are no texts: `01` and `1` are one number."""
+    plan, _ = _plan(frame)
+    nodes = list(_nodes(plan, None))
+    java: Any = frame.sparkSession._jvm
+    made = {one for node, _, above in nodes if above is None for one in _leaf(node, None, java).folders}
+    if not made:
+        return frozenset()
+    for node, _, _ in reversed(nodes):  # from the leaves on
+        lists = {"Project": "projectList", "Aggregate": "aggregateExpressions"}.get(node.getClass().getSimpleName())
+        for entry in [] if lists is None else _sequence(getattr(node, lists)()):
+            if any(a.exprId().id() in made for a in _sequence(entry.references().toSeq())):
+                made.add(entry.exprId().id())
+    output = enumerate(_sequence(plan.output()))
+    return {i for i, a in output if a.exprId().id() in made and not a.dataType().sql().startswith("STRING")}
+
+
+def as_texts(plain: DataFrame) -> DataFrame:
+    """A data frame whose CHAR(n) and VARCHAR(n) are texts, without the blanks at the end of the first.
+
+    They say nothing, and are there or not by a setting of who wrote or reads it. plain: with names that need no quotes.
+    """
+    made: list[Column] = []
+    for field in plain.schema.fields:
+        kind = str(field.metadata.get(_LENGTH, ""))
+        text = plain[field.name].cast("string") if kind else plain[field.name]
+        made.append(functions.rtrim(text).alias(field.name) if kind.startswith("char(") else text.alias(field.name))
+    return plain.select(made) if any(_LENGTH in field.metadata for field in plain.schema.fields) else plain
+
+
+_LENGTH: Final = "__CHAR_VARCHAR_TYPE_STRING"
 
 
 def of_json(frame: DataFrame) -> bool:
@@ -232,7 +265,7 @@ class _Leaf:
 
     fields: the columns that the files have, with their types. read: those that the frame reads. files: addresses.
     certain: the columns that are said never to be NULL. schema: of the files, as JSON. parted: whether columns come
-    from the names of folders.
+    from the names of folders; folders: which ones, by number, but for texts.
     """
 
     kind: str
@@ -244,6 +277,7 @@ class _Leaf:
     certain: Sequence[str] = ()
     schema: str = ""
     parted: bool = False
+    folders: Set[int] = frozenset()
 
 
 def _leaves(frame: DataFrame) -> list[_Leaf]:
@@ -296,28 +330,33 @@ def _leaf(node: Any, wanted: Set[int] | None, java: Any) -> _Leaf:
         kind, node = "DataSourceV2Relation", node.relation()
     read = {a.name(): a.dataType().sql() for a in output if wanted is None or a.exprId().id() in wanted}
     fields, options = [(a.name(), a.dataType().sql()) for a in output], {}
-    form, listed, schema, parted = "", None, None, False
+    form, listed, schema, parts = "", None, None, None
     if kind == "LogicalRelation":
         relation = node.relation()
         form = relation.getClass().getSimpleName().lower()
         if form == "hadoopfsrelation":
             form, schema = relation.fileFormat().getClass().getSimpleName().lower(), relation.dataSchema()
             options = _lowered(java.scala.jdk.javaapi.CollectionConverters.asJava(relation.options()))
-            listed, parted = relation.location(), relation.partitionSchema().size() > 0
+            listed, parts = relation.location(), relation.partitionSchema()
     elif kind == "DataSourceV2Relation":
         table = node.table()
         form, options = table.getClass().getSimpleName().lower(), _lowered(node.options())
         if form in _FILE_TABLES:
             schema, listed = table.dataSchema(), table.fileIndex()
-            parted = listed.partitionSchema().size() > 0
+            parts = listed.partitionSchema()
     elif kind == "LogicalRDD":
         kind = _origin(node.rdd())
     elif kind == "HiveTableRelation":
         serde = node.tableMeta().storage().serde()
         form = _of_hive(serde.get() if serde.isDefined() else "")
     files = Files(form) if listed is None else Files(form, list(listed.inputFiles()), _listing(listed, java))
+    parted = set() if parts is None else {name.lower() for name, _ in _fields(parts)}
+    typed = [a for a in output if a.name().lower() in parted and not a.dataType().sql().startswith("STRING")]
+    folders = {a.exprId().id() for a in typed}
     certain, told = [a.name() for a in output if not a.nullable()], "" if schema is None else schema.json()
-    return _Leaf(kind, form, options, _fields(schema) if told else fields, read, files, certain, told, parted)
+    return _Leaf(
+        kind, form, options, _fields(schema) if told else fields, read, files, certain, told, bool(parted), folders
+    )
 
 
 def _of_hive(serde: str) -> str:

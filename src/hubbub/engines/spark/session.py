@@ -83,8 +83,9 @@ KEPT: Final = (
     "spark.sql.files.minPartitionNum",
     "spark.sql.files.openCostInBytes",
     "spark.sql.inMemoryColumnarStorage.",
+    "spark.sql.preserveCharVarcharTypeInfo",
 )
-"""Where tables are and how work is divided: these prefixes are taken over from the tables' session."""
+"""Where tables are, how work is divided, whether CHAR(n) is a type: these are taken over from the tables' session."""
 
 _SECRETS: Final = ("fs.", "spark.hadoop.fs.")
 """With what rights a file system is reached: taken over, too."""
