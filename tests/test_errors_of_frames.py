@@ -45,6 +45,7 @@ RIGHT: dict[str, dict[str, Any]] = {
     "one_of": {},
     "edges": {},
     "Budget": {"epsilon": 1},
+    "Csv": {},
     "Session": {"tables": {}, "budget": hb.Budget(1), "ledger": None},
 }
 ALSO = ("col", "lit", "text", "count", "mean", "sum", "when", "quantile", "connect", "read_policy")
@@ -65,6 +66,7 @@ def _calls(session: hb.Session, given: Any) -> Iterator[tuple[str, Callable[[], 
     yield "edges(0, )", lambda: hb.edges(0, given)
     yield "up to", lambda: hb.between(given, "auto")
     yield "of a zone", lambda: hb.between("2020-01-01", "2021-01-01", tz=given)
+    yield "a format", lambda: hb.Csv(formats={"day": given})
     yield "declared", lambda: hb.table(TABLE, unit="id", columns={"g": given})
     yield "types", lambda: hb.table(TABLE, unit="id", types={"g": given})
     for name in ALSO:

@@ -123,22 +123,29 @@ class Csv:
         fits = isinstance(one, str) and one.isascii() and re.fullmatch(r"[^\w\"'\n\r\\.+-]", one)
         if one is not None and not fits:
             raise PolicyError(
-                f"csv: delimiter={one!r}: expected one character that is not a letter, a digit or a quote, such as "
+                f"csv: delimiter={what_was_given(one)}: expected one character that is not a letter, a digit or a "
+                "quote, such as "
                 "';' or '\\t'."
             )
         if self.encoding not in ENCODINGS:
-            raise PolicyError(f"csv: encoding={self.encoding!r}: expected one of {', '.join(ENCODINGS)}.")
+            raise PolicyError(f"csv: encoding={what_was_given(self.encoding)}: expected one of {', '.join(ENCODINGS)}.")
         if self.decimal not in (".", ","):
-            raise PolicyError(f"csv: decimal={self.decimal!r}: expected '.' or ','.")
+            raise PolicyError(f"csv: decimal={what_was_given(self.decimal)}: expected '.' or ','.")
         if self.thousands is not None and self.thousands not in (".", ",", " ", "'", "_", "\N{NO-BREAK SPACE}"):
-            raise PolicyError(f"csv: thousands={self.thousands!r}: expected '.', ',', a blank, \"'\" or '_'.")
+            raise PolicyError(
+                f"csv: thousands={what_was_given(self.thousands)}: expected '.', ',', a blank, \"'\" or '_'."
+            )
         if self.thousands == self.decimal:
-            raise PolicyError(f"csv: thousands and decimal are both {self.decimal!r}; no number could be told.")
+            raise PolicyError(
+                f"csv: thousands and decimal are both {what_was_given(self.decimal)}; no number could be told."
+            )
         if not isinstance(self.quoted_line_breaks, bool):
-            raise PolicyError(f"csv: quoted_line_breaks={self.quoted_line_breaks!r}: expected True or False.")
+            raise PolicyError(
+                f"csv: quoted_line_breaks={what_was_given(self.quoted_line_breaks)}: expected True or False."
+            )
         self._check_names()
         if not isinstance(self.formats, Mapping):
-            raise PolicyError(f"csv: formats={self.formats!r}: expected a format by column, as a dict.")
+            raise PolicyError(f"csv: formats={what_was_given(self.formats)}: expected a format by column, as a dict.")
         for column, written in self.formats.items():
             _check_format(column, written)
 
@@ -148,7 +155,9 @@ class Csv:
         listed = isinstance(self.names, Sequence) and not isinstance(self.names, str)
         names = list(self.names) if listed else []
         if not names or any(not isinstance(name, str) or not name.strip() for name in names):
-            raise PolicyError(f"csv: names={self.names!r}: expected a name for every column of the file, in order.")
+            raise PolicyError(
+                f"csv: names={what_was_given(self.names)}: expected a name for every column of the file, in order."
+            )
         if len({name.lower() for name in names}) < len(names):
             raise PolicyError("csv: two of the names are the same (case aside); rename one.")
 
@@ -167,23 +176,30 @@ class Csv:
 def _check_format(column: object, written: object) -> None:
     """Raises PolicyError for a format that names no day, or what cannot be read."""
     if not isinstance(column, str) or not isinstance(written, str):
-        raise PolicyError(f'csv: formats={{{column!r}: {written!r}}}: expected text, such as {{"day": "%d.%m.%Y"}}.')
+        raise PolicyError(
+            f'csv: formats={{{column!r}: {what_was_given(written)}}}: expected text, such as {{"day": "%d.%m.%Y"}}.'
+        )
     parts = re.findall(r"%(.?)", written.replace("%%", ""))
     unknown = [part for part in parts if part not in DIRECTIVES]
     if unknown:
         known = " ".join(f"%{part}" for part in DIRECTIVES)
-        raise PolicyError(f"csv: the format {written!r} of {column!r} has %{unknown[0]}; allowed: {known}.")
+        raise PolicyError(
+            f"csv: the format {what_was_given(written)} of {what_was_given(column)} has %{unknown[0]}; allowed: "
+            f"{known}."
+        )
     if len(set(parts)) < len(parts):
-        raise PolicyError(f"csv: the format {written!r} of {column!r} has a part twice.")
+        raise PolicyError(f"csv: the format {what_was_given(written)} of {what_was_given(column)} has a part twice.")
     years, months = set(parts) & set("Yy"), set(parts) & set("mbB")
     hours = set(parts) & set("HI")
     if len(years) != 1 or len(months) != 1 or "d" not in parts:
         raise PolicyError(
-            f"csv: the format {written!r} of {column!r} does not say a day: it needs %Y or %y, %m, %b or %B, and %d."
+            f"csv: the format {what_was_given(written)} of {what_was_given(column)} does not say a day: it needs "
+            "%Y or %y, %m, %b or %B, and %d."
         )
     if ("I" in parts) != ("p" in parts) or len(hours) > 1 or (not hours and set(parts) & set("MSfp")):
         raise PolicyError(
-            f"csv: the format {written!r} of {column!r} does not say an hour: minutes need %H, or %I with %p."
+            f"csv: the format {what_was_given(written)} of {what_was_given(column)} does not say an hour: minutes "
+            "need %H, or %I with %p."
         )
 
 
@@ -201,5 +217,5 @@ def csv_from(how: Csv | Mapping[str, Any] | None) -> Csv:
     allowed = list(Csv.__dataclass_fields__)
     for name in how:
         if name not in allowed:
-            raise PolicyError(f"csv: unknown key {name!r}; allowed: {', '.join(allowed)}.")
+            raise PolicyError(f"csv: unknown key {what_was_given(name)}; allowed: {', '.join(allowed)}.")
     return Csv(**how)

@@ -14,7 +14,7 @@ from typing import Final
 from sqlglot import exp
 
 from hubbub.arguments import a_fraction
-from hubbub.errors import ParameterError
+from hubbub.errors import ParameterError, what_was_given
 from hubbub.keywords import named
 from hubbub.tables.aggregates import FUNCTIONS, Function
 from hubbub.verbs.terms import Term, call, column, constant, constant_or_term, operand, quoted
@@ -206,7 +206,9 @@ def mean(of: object) -> Term:
 
 def _freedom(ddof: int) -> str:
     if isinstance(ddof, bool) or ddof not in (0, 1):
-        raise ParameterError(f"ddof={ddof!r}: allowed are 1 (of a sample) and 0 (of the whole population).")
+        raise ParameterError(
+            f"ddof={what_was_given(ddof)}: allowed are 1 (of a sample) and 0 (of the whole population)."
+        )
     return "SAMP" if ddof else "POP"
 
 
@@ -302,7 +304,7 @@ def dense_rank() -> Term:
 
 def _shifted(word: str, value: object, steps: int) -> Term:
     if isinstance(steps, bool) or not isinstance(steps, int) or steps < 0:
-        raise ParameterError(f"{word.lower()}: steps={steps!r}; allowed is a whole number from 0.")
+        raise ParameterError(f"{word.lower()}: steps={what_was_given(steps)}; allowed is a whole number from 0.")
     more = () if steps == 1 else (exp.Literal.number(str(steps)),)
     return Term(call(word, column(value), *more))
 

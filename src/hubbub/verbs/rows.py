@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sqlglot import exp
 
-from hubbub.errors import QueryError
+from hubbub.errors import QueryError, what_was_given
 from hubbub.moved import Moved
 from hubbub.verbs import functions as f, shortcuts as everyday
 from hubbub.verbs.facts import NO_FACTS, Facts
@@ -166,7 +166,7 @@ class Rows(_Question, RowsOfPeople):
         none), cross (no `on`).
         """
         if how not in _JOINS:
-            raise QueryError(f"join: how={how!r}; allowed are {', '.join(_JOINS)}.")
+            raise QueryError(f"join: how={what_was_given(how)}; allowed are {', '.join(_JOINS)}.")
         if (on is None) != (how == "cross"):
             raise QueryError("join: every join but a cross join needs `on`: a column's name, names, or a condition.")
         here = self if self._plain() else self._settled()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
-from hubbub.errors import QueryError
+from hubbub.errors import QueryError, what_was_given
 from hubbub.tables.columns import Between, Edges
 from hubbub.verbs import functions as f
 from hubbub.verbs.terms import Term, constant
@@ -28,7 +28,9 @@ def hist(rows: Rows, column: str, edges: Sequence[object]) -> Answer:
     """
     ends = list(edges)
     if len(ends) < 2 or any(not a < b for a, b in itertools.pairwise(ends)):  # type: ignore[operator]
-        raise QueryError(f"hist: {ends!r}: give at least two edges in increasing order, as in [0, 18, 65, 120].")
+        raise QueryError(
+            f"hist: {what_was_given(ends)}: give at least two edges in increasing order, as in [0, 18, 65, 120]."
+        )
     x = f.col(column)
     labels = [f"[{a}, {b})" for a, b in itertools.pairwise(ends)]
     labels[-1] = labels[-1][:-1] + "]"

@@ -89,7 +89,7 @@ def constant(value: object) -> exp.Expr:
 
 def _number(value: float | Decimal | Fraction) -> exp.Expr:
     if not is_number(value):
-        raise ParameterError(f"{value!r} cannot stand in a question: a constant is a finite number.")
+        raise ParameterError(f"{what_was_given(value)} cannot stand in a question: a constant is a finite number.")
     if isinstance(value, Fraction):
         over: exp.Expr = exp.Div(
             this=exp.Literal.number(str(abs(value.numerator))), expression=exp.Literal.number(str(value.denominator))
@@ -223,7 +223,7 @@ class Term:
         if hasattr(values, "tree"):
             return Term(exp.In(this=operand(self), query=exp.Subquery(this=values.tree())))
         if isinstance(values, str) or not isinstance(values, Iterable):
-            raise QueryError(f"is_in takes several values, as in .is_in(['A', 'B']); found {values!r}.")
+            raise QueryError(f"is_in takes several values, as in .is_in(['A', 'B']); found {what_was_given(values)}.")
         return Term(exp.In(this=operand(self), expressions=[constant(v) for v in values]))
 
     def is_null(self) -> Term:
@@ -249,7 +249,7 @@ class Term:
     def cast(self, kind: str) -> Term:
         """As another kind: integer, number, text, boolean, date or timestamp; NULL where that fails."""
         if kind not in KINDS:
-            raise QueryError(f"cast: {kind!r} is not a kind. Allowed: {', '.join(KINDS)}.")
+            raise QueryError(f"cast: {what_was_given(kind)} is not a kind. Allowed: {', '.join(KINDS)}.")
         return Term(exp.cast(self.node, KINDS[kind], dialect="duckdb"))
 
     def concat(self, *others: object) -> Term:

@@ -59,7 +59,7 @@ def named_terms(terms: Sequence[object], named: Mapping[str, object], what: str)
         if name is None:
             raise QueryError(f"{what}: {printed(node)} has no name. Give it one: .alias('name').")
         if name.lower() in {n.lower() for n, _ in named_so_far}:
-            raise QueryError(f"{what}: two columns are named {name!r}. Rename one: .alias('name').")
+            raise QueryError(f"{what}: two columns are named {what_was_given(name)}. Rename one: .alias('name').")
         named_so_far.append((name, node))
     return named_so_far
 
@@ -85,7 +85,7 @@ def _each(flag: object, size: int) -> list[bool]:
     given = list(flag) if isinstance(flag, list | tuple) else [flag] * size
     flags = [f for f in given if isinstance(f, bool)]
     if not len(flags) == len(given) == size:
-        raise QueryError(f"order_by: {flag!r} is not true or false for each of {size} terms.")
+        raise QueryError(f"order_by: {what_was_given(flag)} is not true or false for each of {size} terms.")
     return flags
 
 
