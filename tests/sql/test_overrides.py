@@ -20,6 +20,7 @@ from hubbub.sql.text.read import AsWritten
 
 IN_EVERY_DIALECT = {
     "constant", "typed", "constant_as", "real", "in_years", "key", "cut", "unit_text", "operand", "column", "null",
+    "between", "stored_between",
 }  # fmt: skip
 DIALECTS = [DuckDB, Postgres, Spark, AsWritten]
 
