@@ -221,7 +221,7 @@ class Quantile(Listed):
         """
         _, low, high = (ends[places] for ends in self._steps(aggregate, part, drawn))
         within = np.clip((uniform[part.shares.index(self.share(aggregate))] - _AT_AN_END) / (1 - 2 * _AT_AN_END), 0, 1)
-        return np.clip(low + (high - low) * within, low, high)  # the sum of doubles may pass the end
+        return np.asarray(np.clip(low + (high - low) * within, low, high))  # a sum of doubles may pass the end
 
     def promise(self, aggregate: Aggregate, mechanisms: QuantileMechanisms) -> Promise:
         """In how many ranks it is off at most, in 95 % of answers."""
