@@ -125,17 +125,17 @@ def test_a_picture_is_drawn(folder):
         (
             ["linkage", "people.csv", "--columns", "a", "--secret", "ill", "--epsilon", "1"],
             2,
-            "columns ['a'] were asked, which the table has not. Known: 'age', ",
+            "columns 'a' were asked, which the table has not. Known: 'age', ",
         ),
         (
             ["linkage", "people.csv", "--columns", "age,stret", "--secret", "ill", "--epsilon", "1"],
             2,
-            "columns ['stret'] were asked, which the table has not. Did you mean 'street'?",
+            "columns 'stret' were asked, which the table has not. Did you mean 'street'?",
         ),
         (
             ["linkage", "people.csv", "--columns", "age", "--secret", "il", "--epsilon", "1"],
             2,
-            "columns ['il'] were asked, which the table has not. Did you mean 'ill'?",
+            "columns 'il' were asked, which the table has not. Did you mean 'ill'?",
         ),
         (
             ["averaging", "people.csv", "--column", "stret", "--epsilon", "1"],

@@ -735,7 +735,7 @@ def test_one_act_of_a_person_after_the_other_whatever_tokens_he_has(people):
     inside, most, go = [], [], threading.Event()
 
     class Slow:
-        def tables(self, who):
+        def history(self, who):
             inside.append(who)
             most.append(inside.count("ada"))
             go.wait(10 if who == "ada" else 0)
@@ -746,7 +746,7 @@ def test_one_act_of_a_person_after_the_other_whatever_tokens_he_has(people):
 
     def one(proof):
         try:
-            told.append(gate.done("tables", {}, proof))
+            told.append(gate.done("history", {}, proof))
         except TooMany as error:
             told.append(error.retry_after)
 
@@ -755,12 +755,13 @@ def test_one_act_of_a_person_after_the_other_whatever_tokens_he_has(people):
         thread.start()
     while len(told) < 4:
         threads[-1].join(0.01)
-    assert gate.done("tables", {}, token(people, "bob")) == {"of": "bob"}  # while hers wait
+        assert any(thread.is_alive() for thread in threads)
+    assert gate.done("history", {}, token(people, "bob")) == {"of": "bob"}  # while hers wait
     go.set()
     for thread in threads:
         thread.join(10)
     assert (told[:4], told[4:], max(most)) == ([1] * 4, [{"of": "ada"}] * 8, 1)
-    assert gate.done("tables", {}, token(people, "ada")) == {"of": "ada"}
+    assert gate.done("history", {}, token(people, "ada")) == {"of": "ada"}
     assert gate._turns._people == {}
 
 
@@ -768,7 +769,7 @@ def test_who_is_disabled_while_he_waits_for_his_turn_does_nothing(people):
     began, go, told = threading.Event(), threading.Event(), []
 
     class Slow:
-        def tables(self, who):
+        def history(self, who):
             began.set()
             go.wait(10)
             return {"of": who}
@@ -777,7 +778,7 @@ def test_who_is_disabled_while_he_waits_for_his_turn_does_nothing(people):
 
     def one(proof):
         try:
-            told.append(gate.done("tables", {}, proof))
+            told.append(gate.done("history", {}, proof))
         except NotKnown as error:
             told.append(error)
 
@@ -787,6 +788,7 @@ def test_who_is_disabled_while_he_waits_for_his_turn_does_nothing(people):
     threads[1].start()
     while gate._turns._people["ada"][1] < 2:
         threads[1].join(0.01)
+        assert threads[0].is_alive()
     people.roll.disable("ada", by="test")
     go.set()
     for thread in threads:
