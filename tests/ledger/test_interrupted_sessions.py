@@ -6,7 +6,7 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import count
 from types import FrameType
 from typing import Any
@@ -18,6 +18,7 @@ import hubbub.ledger.life
 import hubbub.session.run
 from hubbub.ledger.charging import Request
 from hubbub.ledger.store import Ledger
+from ledger.helpers import apart
 from people import session
 
 pytestmark = pytest.mark.usefixtures("ctrl_c")
@@ -51,13 +52,6 @@ class At:
         return self
 
 
-def _apart(step: Callable[[], object]) -> Iterator[object]:
-    """CPython 3.11 may take what a tracer raised for an exception that is handled still, and it would be the context of
-    errors of other tests; a generator keeps such for itself.
-    """
-    yield step()
-
-
 def interrupted_at_every_line(ledger: Ledger, step: Callable[[], object], after: Callable[[int], None]) -> int:
     """Does it again and again, interrupted one line later each time, until it comes through; how many lines it has."""
     number, recorded = 0, ledger.charges._recorded
@@ -73,7 +67,7 @@ def interrupted_at_every_line(ledger: Ledger, step: Callable[[], object], after:
         with contextlib.suppress(KeyboardInterrupt), pytest.MonkeyPatch.context() as patch:
             patch.setattr(ledger.charges, "_recorded", begin)
             try:
-                next(_apart(step))
+                apart(step)
             finally:
                 sys.settrace(None)
         after(number)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import hubbub.session.run
-from ledger.helpers import asked
+from ledger.helpers import apart, asked
 from ledger.test_interrupted_sessions import COUNT, At
 from people import session
 
@@ -34,7 +34,7 @@ def test_a_second_interrupt_at_any_line_while_a_charge_is_given_up() -> None:
             with contextlib.suppress(KeyboardInterrupt), pytest.MonkeyPatch.context() as patch:
                 patch.setattr(hubbub.session.run, "execute", first)
                 try:
-                    s.sql(COUNT, epsilon=2 * number, fresh=True)
+                    apart(lambda number=number: s.sql(COUNT, epsilon=2 * number, fresh=True))
                 finally:
                     sys.settrace(None)
             beside: list[str] = []

@@ -18,7 +18,7 @@ from hubbub.ledger.charging import Request, record
 from hubbub.ledger.fair_queue import Tickets
 from hubbub.ledger.interrupts import Undisturbed
 from hubbub.ledger.store import Ledger
-from ledger.helpers import SPACE, charge, fork, resume, wait
+from ledger.helpers import SPACE, apart, charge, fork, resume, wait
 
 BUDGETS = {SPACE: Budget(10**6)}
 SIGNALS, MANY_SIGNALS = 120, 3000
@@ -122,7 +122,7 @@ def test_an_interrupt_before_any_line_of_a_charge_leaves_no_lock_held(tmp_path, 
             try:
                 sys.settrace(at)
                 try:
-                    charge(ledger, "0.001", question_key=str(number))
+                    apart(lambda number=number: charge(ledger, "0.001", question_key=str(number)))
                     done = at.left > 0
                 finally:
                     sys.settrace(None)
