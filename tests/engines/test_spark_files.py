@@ -20,7 +20,7 @@ import pytest
 from pyspark.sql import functions
 
 import hubbub as hb
-from hubbub.engines.spark.files import _fails, _of_avro, _of_parquet
+from hubbub.engines.spark.files import _fails, _of_parquet
 
 pytestmark = pytest.mark.filterwarnings("ignore:ledger=None")
 
@@ -148,24 +148,15 @@ def test_what_a_frame_does_not_read_does_not_matter(theirs: Any, tmp_path: Path)
     frame = theirs.read.parquet(written(tmp_path / "rows", "parquet", table))
     counted = "SELECT COUNT(*) AS n FROM v WHERE n > 0"
     short = frame.select("id", "n")
-    frame.createOrReplaceTempView("rows")
     for fine in (
         short,
         frame.filter("n > 0").drop("at"),
         frame.withColumnRenamed("at", "then").drop("then"),
-        short.distinct(),
-        short.join(frame.select("id"), "id"),
-        theirs.sql("WITH a AS (SELECT id, n FROM rows) SELECT a.* FROM a JOIN a AS b ON a.id = b.id"),
+        short.filter("id IS NOT NULL").select("*"),
     ):
         assert asked(fine, counted) == 3
-    for bad in (
-        frame,
-        frame.filter("at IS NOT NULL").drop("at"),
-        frame.selectExpr("id", "n", "year(at) AS year"),
-        frame.dropDuplicates(["id"]).drop("at"),
-        short.filter("id IN (SELECT id FROM rows WHERE at IS NOT NULL)"),
-    ):
-        assert asked(bad, counted) == "PolicyError"
+    for bad in (frame, frame.filter("at IS NOT NULL").drop("at"), frame.union(frame).drop("at")):
+        assert asked(bad, counted, max_total=2) == "PolicyError"
 
 
 @pytest.mark.parametrize(("form", "ending"), [("parquet", "parq"), ("parquet", "data"), ("orc", "orc")])
@@ -222,43 +213,17 @@ def test_a_line_of_many_values_and_a_row_that_is_left_open_decide_nothing(theirs
         assert asked(frame, "SELECT COUNT(*) AS n FROM v") == "PolicyError"
 
 
-@pytest.mark.parametrize(
-    ("kind", "fine"),
-    [("BIGINT", True), ("INT", True), ("SMALLINT", True), ("TINYINT", False), ("DOUBLE", False), ("DATE", False),
-     ("TIMESTAMP", False), ("BINARY", False), ("BOOLEAN", True)],
-)  # fmt: skip
-def test_what_json_spells_in_several_ways_names_nobody(theirs: Any, tmp_path: Path, kind: str, fine: bool) -> None:
-    """-1 and 255 are one TINYINT, a number of 20 digits and its neighbour one DOUBLE."""
-    ones = {"TINYINT": (-1, 255), "BOOLEAN": ("true", "false")}.get(kind, (1, 2))
-    (tmp_path / "t.json").write_text("".join(f'{{"u": {u}, "n": {i}}}\n' for i, u in enumerate(ones)))
-    frame = theirs.read.schema(f"u {kind}, n INT").json(str(tmp_path))
-    answer = asked(frame, "SELECT COUNT(DISTINCT u) AS n FROM v", unit="u")
-    assert answer == (2 if fine else "PolicyError")
-    assert asked(frame, "SELECT COUNT(*) AS n FROM v WHERE n < 9", unit="n") == 2
-
-
-@pytest.mark.parametrize(
-    ("ones", "people"),
-    [((b'"a"', b'"b"'), 2), ((b'"a?"', b'"a\\ud800"', b'"b"'), 1), ((b'"a\xff"', b'"a\xfe"', b'"b"'), 1)],
-)
-def test_texts_of_json_that_spark_makes_one_name_nobody(
-    theirs: Any, tmp_path: Path, ones: tuple[bytes, ...], people: int
-) -> None:
-    """Half a character is a question mark, and what is not UTF-8 may be U+FFFD: two people were one."""
-    (tmp_path / "t.json").write_bytes(b"".join(b'{"u": %s, "n": %d}\n' % (u, i) for i, u in enumerate(ones)))
-    for options in ({}, {"encoding": "UTF-8"}):
-        frame = theirs.read.schema("u STRING, n INT").options(**options).json(str(tmp_path))
-        assert asked(frame, "SELECT COUNT(DISTINCT u) AS n FROM v", unit="u") == people
-
-
-@pytest.mark.parametrize("kind", ["DECIMAL(9, 2)", "ARRAY<DECIMAL(9, 2)>", "STRUCT<x: DECIMAL(9, 2)>"])
-def test_no_decimal_of_json_takes_all_time(theirs: Any, tmp_path: Path, kind: str) -> None:
-    """Of 1e100000000 Spark makes a number of so many digits, before it sees that it does not fit."""
-    (tmp_path / "t.json").write_text('{"x": 1, "n": 1}\n{"x": 1e9, "n": 2}\n')
-    frame = theirs.read.schema(f"x {kind}, n INT").json(str(tmp_path))
-    taken = {"A": "get(x, 0)", "S": "x.x"}.get(kind[0], "x")
-    assert asked(frame.selectExpr(f"{taken} AS x", "n"), "SELECT COUNT(x) AS n FROM v", unit="n") == "PolicyError"
-    assert asked(frame.drop("x"), "SELECT COUNT(*) AS n FROM v", unit="n") == 2
+@pytest.mark.parametrize("form", ["json", "csv", "xml", "text"])
+def test_files_of_texts_are_refused_until_they_are_kept(theirs: Any, tmp_path: Path, form: str) -> None:
+    """-1 and 255 are one TINYINT of JSON, half a character is a question mark, 1e999999999 is never read to its end."""
+    text = {"json": '{"id": 1}\n{"id": 2}\n', "csv": "1\n2\n", "text": "1\n2\n"}.get(form, "<r><id>1</id></r>")
+    (tmp_path / "t").write_text(text)
+    schema = "id STRING" if form == "text" else "id BIGINT"
+    frame = theirs.read.schema(schema).options(rowTag="r").format(form).load(str(tmp_path / "t"))
+    counted = "SELECT COUNT(*) AS n FROM v"
+    assert asked(frame, counted) == "PolicyError"
+    assert asked(frame.localCheckpoint(), counted) == (1 if form == "xml" else 2)
+    assert asked(frame, counted, trusted_view=True) == (1 if form == "xml" else 2)
 
 
 @pytest.mark.parametrize("last", ["1", "Infinity", "1e38"])
@@ -279,7 +244,7 @@ def test_no_null_where_none_can_be_makes_reading_fail_or_is_somebody(theirs: Any
     frame = theirs.createDataFrame(rows, never.replace(" NOT NULL", ""))
     assert asked(frame, counted) == (3 if last else 2)
     theirs.sparkContext.setCheckpointDir(str(tmp_path))
-    ones = frame.selectExpr("coalesce(id, 9) AS id", "coalesce(t, 'y') AS t")
+    ones = frame.selectExpr("coalesce(id, 9L) AS id", "coalesce(t, 'y') AS t")
     for kept in (ones.checkpoint(), ones.localCheckpoint()):
         assert not kept.schema["t"].nullable
         assert asked(kept, counted) == 3
@@ -319,19 +284,6 @@ def test_a_name_that_looks_like_a_type_hides_none(theirs: Any, tmp_path: Path) -
     assert not _fails("parquetfileformat", "TIMESTAMP", stored.get("at"))
 
 
-@pytest.mark.parametrize("by_spark", [False, True])
-def test_a_file_of_avro_says_who_wrote_it(theirs: Any, tmp_path: Path, by_spark: bool) -> None:
-    def text(value: str) -> bytes:
-        return bytes([len(value) << 1]) + value.encode()
-
-    said = {"avro.schema": '"long"', **({"org.apache.spark.version": "4.3.0"} if by_spark else {})}
-    header = b"Obj\x01" + bytes([len(said) << 1]) + b"".join(text(k) + text(v) for k, v in said.items()) + b"\0"
-    (tmp_path / "t.avro").write_bytes(header + b"s" * 16)
-    place = theirs._jvm.org.apache.hadoop.fs.Path(str(tmp_path / "t.avro"))
-    stored = _of_avro(theirs._jvm, place, theirs._jsparkSession.sessionState().newHadoopConf())
-    assert (stored is not None) == by_spark
-
-
 def test_folders_that_are_read_as_numbers_name_no_unit(theirs: Any, tmp_path: Path) -> None:
     """The folders `g=1` and `g=01` are two people; as an INT they would be one."""
     theirs.conf.set("spark.sql.sources.partitionColumnTypeInference.enabled", "false")
@@ -343,6 +295,6 @@ def test_folders_that_are_read_as_numbers_name_no_unit(theirs: Any, tmp_path: Pa
     people = "SELECT COUNT(DISTINCT g) AS n FROM v"
     assert asked(texts, people, unit="g") == 3
     made = numbers.withColumn("g", functions.col("g").cast("bigint"))
-    for merged in (numbers, made, numbers.groupBy("g").count(), numbers.filter("id > 0").unionByName(numbers)):
+    for merged in (numbers, made, numbers.filter("id > 0").unionByName(numbers)):
         assert asked(merged, people, unit="g") == "PolicyError"
     assert asked(numbers, people) == 2

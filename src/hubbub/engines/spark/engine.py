@@ -9,10 +9,10 @@ A view holds the table as it was when it was looked at: its format, the types of
 files. What stands under its name by the time of a run is not asked for. A table of the catalogue is looked at again
 before every charge.
 
-A table of the catalogue (`spark:hospital.visits`) is a base table of a format that keeps rows apart: Parquet, ORC,
-Avro, Delta, Iceberg. Anything else (a view can mix rows of several people, one line of a CSV can hide others) is
-refused, unless the declaration says `trusted_view`. What a data frame computes before it is declared is the steward's,
-if no row can make it fail: it has to keep each row one person's own.
+A table of the catalogue (`spark:hospital.visits`) is a base table of a format that keeps rows apart: Parquet or ORC.
+Anything else (a view can mix rows of several people, one line of a CSV can hide others, of Delta and Iceberg nothing
+has been tried) is refused, unless the declaration says `trusted_view`. A data frame is one over such files, or of rows
+in memory, that chooses rows and columns and computes nothing else.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from hubbub.engines.duckdb.engine import DuckDBEngine
 from hubbub.engines.exact import exact
 from hubbub.engines.fields import Fields
 from hubbub.engines.spark.dialect import SPARK
-from hubbub.engines.spark.frames import as_texts, of_json, physical_of, read_by_rows, stored_otherwise, types_from_rows
+from hubbub.engines.spark.frames import as_texts, physical_of, read_by_rows, stored_otherwise, types_from_rows
 from hubbub.engines.spark.session import (
     FORMATS,
     details,
@@ -51,7 +51,6 @@ from hubbub.engines.spark.session import (
     refused_setting,
     settings_of,
 )
-from hubbub.engines.spark.spelt import SPELT
 from hubbub.engines.stopping import asker
 from hubbub.errors import EngineError, InternalError, PolicyError, QueryError
 from hubbub.sql.emit.place import Place
@@ -125,9 +124,7 @@ class SparkEngine:
         self._check_frames(name)
         assert self._session is not None
         physical = _physical(name, frame, self._session)
-        with _listing(name):
-            dialect = SPELT if of_json(frame) else SPARK
-        fields = Fields(name, physical, dict(table.types), table.columns, dialect)
+        fields = Fields(name, physical, dict(table.types), table.columns, SPARK)
         fields.check_names()
         unit, unit_column = None, None
         if not isinstance(table.unit, EachRow) and table.path is None:

@@ -165,17 +165,7 @@ def _of_orc(java: Any, place: Any, conf: Any) -> Stored | None:
     return _BySpark() if spark else None
 
 
-def _of_avro(java: Any, place: Any, conf: Any) -> Stored | None:
-    source = java.org.apache.avro.mapred.FsInput(place, conf)
-    try:
-        records = java.org.apache.avro.generic.GenericDatumReader()
-        reader = java.org.apache.avro.file.DataFileReader.openReader(source, records)
-        return _BySpark() if reader.getMetaString(_VERSION) else None
-    finally:
-        source.close()
-
-
-_READERS: Final = {"parquet": _of_parquet, "orc": _of_orc, "avro": _of_avro}
+_READERS: Final = {"parquet": _of_parquet, "orc": _of_orc}
 
 
 def of_several_types(files: Files, session: SparkSession) -> bool:

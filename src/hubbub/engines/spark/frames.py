@@ -1,25 +1,25 @@
 """What a data frame may be read from: a list, as for tables of the catalogue; anything else needs `trusted_view`.
 
-What it is read from is looked at: whether Spark makes the types of its columns from the rows, whether one row's text
-can hide others, and whether a value of one row can make reading fail. All of it is told by the frame's plan and by the
-footers of its files. What it computes may fail on no row, either (`hubbub.engines.spark.computed`); else it is the
-steward's.
+The list: files of Parquet and ORC, rows in memory, and what Spark has computed and kept. Of files it is looked at
+whether Spark makes the types of their columns from the rows, and whether a value of one row can make reading fail; the
+frame's plan and the footers of its files tell that. What the frame computes is a list as well
+(`hubbub.engines.spark.computed`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, Final
 
 from pyspark.sql import Column, DataFrame, SparkSession, functions
 
 from hubbub.engines.fields import CUT
-from hubbub.engines.spark.computed import children_of, constants_of, unsure, unsure_node
+from hubbub.engines.spark.computed import children_of, unsure
 from hubbub.engines.spark.files import Files, cuts_moments, of_another_type, of_several_types, too_wide
-from hubbub.engines.spark.session import SERDES
+from hubbub.engines.spark.session import refused_option
 
-__all__ = ["as_texts", "of_json", "physical_of", "read_by_rows", "stored_otherwise", "types_from_rows"]
+__all__ = ["as_texts", "physical_of", "read_by_rows", "stored_otherwise", "types_from_rows"]
 
 _PHYSICAL: Final = {
     "tinyint": "TINYINT",
@@ -37,15 +37,12 @@ _PHYSICAL: Final = {
     "void": "NULL",
 }
 """Spark's types under the names that `hubbub.engines.fields` knows."""
-_SPELT: Final = ("TINYINT", "FLOAT", "DOUBLE", "DATE", "TIMESTAMP", "TIMESTAMP WITH TIME ZONE", "BLOB")
-"""Types of which JSON, where all is spelt, makes one value of several; -1 and 255 are one TINYINT."""
 
 
 def physical_of(frame: DataFrame, session: SparkSession) -> list[tuple[str, str]]:
     """The columns of a frame with their physical types; those of which reading makes one of several are marked."""
     leaves = _leaves(frame)
     cut = any(cuts_moments(leaf.files, leaf.read, session) for leaf in leaves)
-    spelt = _of_json(leaves)
     folders, physical = _of_folders(frame), []
     for i, (name, kind) in enumerate(frame.dtypes):
         base = kind.split("(")[0]
@@ -55,7 +52,7 @@ def physical_of(frame: DataFrame, session: SparkSession) -> list[tuple[str, str]
             word = "VARCHAR"
         else:
             word = _PHYSICAL.get(kind, f"{kind}[]")  # of no kind that a question can name
-        short = (cut and word.startswith("TIMESTAMP")) or (spelt and word in _SPELT) or i in folders
+        short = (cut and word.startswith("TIMESTAMP")) or i in folders
         physical.append((name, f"{word}{CUT}" if short else word))
     return physical
 
@@ -93,15 +90,6 @@ def as_texts(plain: DataFrame) -> DataFrame:
 _LENGTH: Final = "__CHAR_VARCHAR_TYPE_STRING"
 
 
-def of_json(frame: DataFrame) -> bool:
-    """Whether some file of a frame is JSON, where one value is spelt in several ways."""
-    return _of_json(_leaves(frame))
-
-
-def _of_json(leaves: Iterable[_Leaf]) -> bool:
-    return any(leaf.form.startswith("json") for leaf in leaves)
-
-
 _GUESSED: Final = "spark.sql.sources.partitionColumnTypeInference.enabled"
 
 
@@ -128,8 +116,6 @@ def types_from_rows(frame: DataFrame, session: SparkSession) -> str | None:
 def read_by_rows(frame: DataFrame, session: SparkSession, *, again: bool = False) -> str | None:
     """Why what a data frame is read from lets one row change how others are read, or make reading fail, and what to
     do; None if it does not, as far as its plan and the footers of its files tell.
-
-    Of a schema that was given Spark keeps no more than the schema: what it could have guessed counts as guessed.
 
     again: the frame was looked at before. What it computes has changed only where some of it has been cached since.
     """
@@ -165,35 +151,27 @@ def stored_otherwise(frame: DataFrame, session: SparkSession) -> str | None:
 
 
 _BY_PLACE: Final = "orc.force.positional.evolution"
-_AS_READ: Final = {
-    "inferschema": "true",
-    "mode": "failfast",
-    "ignorecorruptfiles": "true",
-    "ignoremissingfiles": "true",
-    "datetimerebasemode": "exception",
-    "int96rebasemode": "exception",
-}
-_GUESSES: Final = ("tinyint", "smallint", "int", "float", "binary")
-"""Types that Spark never guesses of JSON: who has them has given a schema."""
 _COMPUTED: Final = "checkpoint"
+_BESIDE: Final = "__metadata_col"
+"""What Spark says of a column that is not in the files: `_metadata`, with a row's place in its file."""
 _OBJECTS: Final = ("ParallelCollectionRDD", "EmptyRDD")
-_IN_MEMORY: Final = (_COMPUTED, "LocalRelation", "OneRowRelation", "EmptyRelation", "Range", "CTERelationRef")
+_IN_MEMORY: Final = (_COMPUTED, "LocalRelation", "OneRowRelation", "EmptyRelation", "Range")
 _OF_NOBODY: Final = frozenset(("OneRowRelation", "Range"))
-_ROW_BY_ROW: Final = ("parquet", "deltaparquet", "orc", "avro", "json", "text")
-_FILE_TABLES: Final = ("parquettable", "orctable", "avrotable", "jsontable", "texttable", "csvtable", "xmltable")
-_READS: Final = (
-    *(f"{form}fileformat" for form in _ROW_BY_ROW),
-    *(f"{form}table" for form in _ROW_BY_ROW),
-    *("sparktable", "deltatablev2", "hive"),
-)
-"""The classes that read formats which keep rows apart; `sparktable` is Iceberg's."""
+_FILE_TABLES: Final = ("parquettable", "orctable")
+_READS: Final = ("parquetfileformat", "orcfileformat", *_FILE_TABLES)
+"""The classes that read formats which keep rows apart."""
 
 
 def _read_by_rows(leaf: _Leaf) -> str | None:
-    for key, value in _AS_READ.items():
-        if leaf.options.get(key) == value:
-            return f"its files are read with the option {key}={value}. Read them without it, by a schema that you give"
-    if leaf.kind in _IN_MEMORY:
+    option = refused_option(leaf.options)
+    if option is not None:
+        return f"its files are read with the option {option!r}. Read them without it"
+    if leaf.of_rows is not None:
+        return (
+            f"it has {leaf.of_rows!r}, which says of a row where it stands among others, not what it holds. Leave it "
+            "out"
+        )
+    if leaf.kind in _IN_MEMORY or leaf.form in _READS:
         return None
     if leaf.kind == "LogicalRDD":
         return _of_objects(leaf)
@@ -202,36 +180,12 @@ def _read_by_rows(leaf: _Leaf) -> str | None:
             "its rows are those of an RDD that reads files once a question is asked. Read them as a data frame, or "
             "keep what they are first (`checkpoint`)"
         )
-    if leaf.form.startswith("csv"):
-        return (
-            "its files are CSV, where one line of more than 20,480 values makes reading fail, and the first line may "
-            "say how many columns there are. Write them as Parquet"
-        )
-    if leaf.form.startswith("xml"):
-        return "its files are XML, where one row's text can hide others. Write them as Parquet"
-    if leaf.form == "hivereader":
-        return (
-            "its files are read by Hive's own classes, of which it is not known that no row makes reading fail. Set "
-            "spark.sql.hive.convertMetastoreParquet and spark.sql.hive.convertMetastoreOrc to true, and read it again"
-        )
-    if leaf.form not in _READS:
-        return (
-            f"it is read by {leaf.form or leaf.kind!r}, of which it is not known that no row makes reading fail. Write "
-            "it as Parquet"
-        )
-    if leaf.form.startswith("json") and not _surely_given(leaf.fields):
-        return (
-            "its files are JSON, and Spark may have guessed the types of the columns from all rows. Give a schema "
-            "(`spark.read.schema`) whose columns are not in the order of their names or hold an INT"
-        )
-    if leaf.form.startswith("json") and any("DECIMAL" in kind for kind in leaf.read.values()):
-        return (
-            "its files are JSON, where a decimal such as 1e999999999 is never read to its end. Read it as a text, and "
-            "make a decimal of that by `try_cast`"
-        )
-    if leaf.form.startswith("json") and leaf.options.get("multiline", "false") != "false":
-        return "its files are read with the option multiLine, where one row's text can hide others. Read them by lines"
-    return None
+    return (
+        f"it is read by {leaf.form or leaf.kind!r}, where one row may hide others or make reading fail: of a data "
+        "frame's sources Parquet, ORC, rows in memory and what Spark has kept are known not to. Write it as Parquet, "
+        "or keep it first (`checkpoint`); of a table of Hive, set spark.sql.hive.convertMetastoreParquet and "
+        "spark.sql.hive.convertMetastoreOrc to true"
+    )
 
 
 def _of_objects(leaf: _Leaf) -> str | None:
@@ -252,20 +206,14 @@ def _of_objects(leaf: _Leaf) -> str | None:
     return None
 
 
-def _surely_given(fields: Sequence[tuple[str, str]]) -> bool:
-    """Whether Spark would not have guessed such columns: it sorts them by name, and guesses few types."""
-    names = [name for name, _ in fields]
-    unsorted = all(map(str.isascii, names)) and names != sorted(names)
-    return unsorted or any(kind.lower() in _GUESSES for _, kind in fields)
-
-
 @dataclass(frozen=True)
 class _Leaf:
     """What a frame is read from. kind: the class of its node. form: that of what reads files, in small letters, or "".
 
     fields: the columns that the files have, with their types. read: those that the frame reads. files: addresses.
     certain: the columns that are said never to be NULL. schema: of the files, as JSON. parted: whether columns come
-    from the names of folders; folders: which ones, by number, but for texts.
+    from the names of folders; folders: which ones, by number, but for texts. of_rows: a column that no file holds, such
+    as `_metadata`.
     """
 
     kind: str
@@ -278,6 +226,7 @@ class _Leaf:
     schema: str = ""
     parted: bool = False
     folders: Set[int] = frozenset()
+    of_rows: str | None = None
 
 
 def _leaves(frame: DataFrame) -> list[_Leaf]:
@@ -304,23 +253,13 @@ def _computed(frame: DataFrame) -> str | None:
     kinds = {node.getClass().getSimpleName() for node, _, above in nodes if above is None}
     if kinds <= _OF_NOBODY:
         return None
-    keep = "keep what it computes first (`checkpoint`, or write it as Parquet)"
-    constants: list[Set[int]] = []
-
-    def known() -> Set[int]:
-        constants[:] = constants or [constants_of(node for node, _, _ in nodes)]
-        return constants[0]
-
     for node, _, expressions in nodes:
         if expressions is None:
             continue
-        why = unsure_node(node, known)
-        if why is not None:
-            return f"{why}: {keep}"
         # Of rows that the program has handed over Spark computes all, before it leaves out what nobody reads.
         why = unsure(node, _sequence(node.expressions()) if "LocalRelation" in kinds else expressions)
         if why is not None:
-            return f"{why}; or {keep}"
+            return why
     return None
 
 
@@ -333,36 +272,47 @@ def _leaf(node: Any, wanted: Set[int] | None, java: Any) -> _Leaf:
     form, listed, schema, parts = "", None, None, None
     if kind == "LogicalRelation":
         relation = node.relation()
-        form = relation.getClass().getSimpleName().lower()
+        form = _form(relation)
         if form == "hadoopfsrelation":
-            form, schema = relation.fileFormat().getClass().getSimpleName().lower(), relation.dataSchema()
+            form, schema = _form(relation.fileFormat()), relation.dataSchema()
             options = _lowered(java.scala.jdk.javaapi.CollectionConverters.asJava(relation.options()))
             listed, parts = relation.location(), relation.partitionSchema()
     elif kind == "DataSourceV2Relation":
         table = node.table()
-        form, options = table.getClass().getSimpleName().lower(), _lowered(node.options())
+        form, options = _form(table), _lowered(node.options())
         if form in _FILE_TABLES:
             schema, listed = table.dataSchema(), table.fileIndex()
             parts = listed.partitionSchema()
     elif kind == "LogicalRDD":
         kind = _origin(node.rdd())
-    elif kind == "HiveTableRelation":
-        serde = node.tableMeta().storage().serde()
-        form = _of_hive(serde.get() if serde.isDefined() else "")
     files = Files(form) if listed is None else Files(form, list(listed.inputFiles()), _listing(listed, java))
     parted = set() if parts is None else {name.lower() for name, _ in _fields(parts)}
     typed = [a for a in output if a.name().lower() in parted and not a.dataType().sql().startswith("STRING")]
     folders = {a.exprId().id() for a in typed}
+    beside = [a.name() for a in output if a.metadata().contains(_BESIDE)]
     certain, told = [a.name() for a in output if not a.nullable()], "" if schema is None else schema.json()
     return _Leaf(
-        kind, form, options, _fields(schema) if told else fields, read, files, certain, told, bool(parted), folders
+        kind,
+        form,
+        options,
+        _fields(schema) if told else fields,
+        read,
+        files,
+        certain,
+        told,
+        bool(parted),
+        folders,
+        next(iter(beside), None),
     )
 
 
-def _of_hive(serde: str) -> str:
-    """The form of a table that Hive's own classes read. Spark's read its Parquet and ORC, unless that is set otherwise:
-    then no footer is looked at."""
-    return "" if serde not in SERDES else "hive" if serde.endswith("AvroSerDe") else "hivereader"
+def _form(reader: Any) -> str:
+    """The class of what reads files, in small letters; a longer name for one that is not Spark's own, as Hive's is."""
+    name = str(reader.getClass().getName())
+    return (name.rpartition(".")[2] if name.startswith(_SPARKS) else name).lower()
+
+
+_SPARKS: Final = "org.apache.spark.sql.execution.datasources."
 
 
 def _listing(listed: Any, java: Any) -> str:

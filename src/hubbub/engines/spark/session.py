@@ -176,13 +176,30 @@ def details(session: SparkSession, name: str) -> dict[str, str]:
     return details
 
 
-FORMATS: Final = ("parquet", "orc", "avro", "delta", "iceberg")
+FORMATS: Final = ("parquet", "orc")
 SERDES: Final = {
     "org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe",
     "org.apache.hadoop.hive.ql.io.orc.OrcSerde",
-    "org.apache.hadoop.hive.serde2.avro.AvroSerDe",
 }
-_OPTIONS: Final = {"path", "serialization.format", "compression", "parquet.compression", "orc.compress"}
+_OPTIONS: Final[Mapping[str, Sequence[str] | None]] = {
+    **dict.fromkeys(("path", "paths", "basepath", "serialization.format", "recursivefilelookup", "pathglobfilter")),
+    **dict.fromkeys(("compression", "parquet.compression", "orc.compress")),
+    **dict.fromkeys(("ignorecorruptfiles", "ignoremissingfiles"), ("false",)),
+    **dict.fromkeys(("datetimerebasemode", "int96rebasemode"), ("corrected", "legacy")),
+}
+"""With what options files may be read: by name in small letters, the values that one may have; None for all."""
+
+
+def refused_option(options: Mapping[str, str]) -> str | None:
+    """The first option of which it is not known that each row is read by itself; None if there is none."""
+    for key, value in options.items():
+        low = key.lower()
+        allowed = _OPTIONS.get(low)
+        if low not in _OPTIONS and not low.startswith(_SECRETS):
+            return f"{low}"
+        if allowed is not None and value.lower() not in allowed:
+            return f"{low}={value}"
+    return None
 
 
 def reads_row_by_row(about: Mapping[str, str]) -> str | None:
@@ -193,11 +210,9 @@ def reads_row_by_row(about: Mapping[str, str]) -> str | None:
     if provider not in FORMATS:
         return f"is of the format {provider or 'of its catalogue'!r}"
     options = about.get("Storage Properties", "[]").strip("[]")
-    for option in filter(None, options.split(", ")):
-        key = option.split("=")[0]
-        if key.lower() not in _OPTIONS:
-            return f"is read with the option {key!r}"
-    return None
+    pairs = [option.partition("=") for option in filter(None, options.split(", "))]
+    refused = refused_option({key: value for key, _, value in pairs})
+    return None if refused is None else f"is read with the option {refused!r}"
 
 
 def java_process() -> subprocess.Popen[bytes] | None:
