@@ -55,7 +55,7 @@ GROUPED_OTHERWISE = {
 RAISED_BY: dict[str, str | tuple[str, ...]] = {
     "sql/bind/context.py:too_many_names": ("context.py:renamed", "joins.py:_item"),
     "sql/bind/expression.py:_unsupported": ("expression.py:_function", "expression.py:_read"),
-    "sql/bind/from_.py:_one_column": ("from_.py:_exists", "from_.py:_in_outer", "from_.py:_in_as_exists"),
+    "sql/bind/from_.py:_one_column": ("from_.py:_exists", "from_.py:_in_outer", "from_.py:_among"),
     "sql/bind/group_by.py:same_without_distinct": (
         "aggregate.py:_read_aggregate",
         "per_unit.py:_inner",

@@ -233,6 +233,10 @@ def relations(draw: Any, depth: int = 3, releases: bool = False) -> str:
         return f"({one}) {draw(pick(COMBINES))} ({two})"
     if form == 14:
         negated = draw(pick(["", "NOT "]))
+        if draw(st.integers(0, 2)) == 0:
+            among = f"{draw(pick(['a', 'r.a + 1', '3']))} {negated}IN (SELECT a FROM ({two}) q WHERE q.id = r.id)"
+            where = draw(pick(["({}) IS NOT FALSE", "{} OR b = 'A'"])).format(among)
+            return f"SELECT * FROM ({one}) r WHERE {where}"
         if draw(st.booleans()):
             inner = f"SELECT id FROM ({two}) q WHERE {condition.replace('r.', 'q.')}"
             return f"SELECT * FROM ({one}) r WHERE id {negated}IN ({inner})"

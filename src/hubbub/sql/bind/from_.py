@@ -21,7 +21,7 @@ from hubbub.sql.bind.expression import ExpressionReader
 from hubbub.sql.bind.joins import all_of, items_of, joined, merge, owner_equality, split_at_and
 from hubbub.sql.bind.scope import Scope, Source
 from hubbub.sql.text.repairs import only_term
-from hubbub.tables.expressions import Call, Column, Compare, Expression, IsNull, Literal, Logic, Not, rebuild
+from hubbub.tables.expressions import Call, Case, Column, Compare, Expression, IsNull, Literal, Logic, Not, rebuild
 from hubbub.tables.kinds import Kind
 from hubbub.tables.relations import (
     Filter,
@@ -78,10 +78,7 @@ class Rows:
             return self._scalar(node)
         if isinstance(node, exp.Exists):
             return Compare(">", Call("COALESCE", (self._count_of(node.this, node), Literal(0))), Literal(0))
-        query = node.args["query"]
-        query = query.this if isinstance(query, exp.Subquery) else query
-        wrapped = self._in_as_exists(node.this, query, node)
-        return Compare(">", Call("COALESCE", (self._count_of(wrapped, node), Literal(0))), Literal(0))
+        return self._among(node)
 
     def _scalar(self, node: exp.Subquery) -> Expression:
         """A scalar: one value for all rows (its own release, or public), or one of the row's owner."""
@@ -134,6 +131,50 @@ class Rows:
 
     def _count_of(self, query: exp.Expr, node: exp.Expr) -> Expression:
         """How many rows of a correlated sub-query the row's owner has."""
+        inner, owner = self._of_same_owner(query, node)
+        return self._met(inner, owner, [exp.Count(this=exp.Star(), big_int=True)], node)[0]
+
+    def _among(self, node: exp.Expr) -> Expression:
+        """x IN (SELECT y FROM t WHERE t.id = this.id) inside an expression, where it is NULL as in SQL: x is read among
+        the rows around, and met with the different y of its owner.
+        """
+        query = node.args["query"]
+        query = query.this if isinstance(query, exp.Subquery) else query
+        if not isinstance(query, exp.Select) or len(query.expressions) != 1:
+            raise self._one_column(query, node.this, node)
+        by_unit = self._of_units(node.this, query)
+        if by_unit is not None:
+            return Compare(">", Call("COALESCE", (self._count_of(by_unit, node), Literal(0))), Literal(0))
+        value, (inner, owner) = self.expressions().read(node.this), self._of_same_owner(query, node)
+        item = inner.expressions[0].unalias()
+        every = exp.Count(this=exp.Star(), big_int=True)
+        rows, known = self._met(inner, owner, [every, exp.Count(this=item, big_int=True)], node)
+        (equal,) = self._met(inner, owner, [every], node, (item, value))
+        none = Literal(0)
+        some, without_null = (Call("COALESCE", (n, none)) for n in (rows, known))
+        unknown = Logic("OR", (IsNull(value), Compare("<", without_null, some)))
+        return Case(
+            (Not(IsNull(equal)), Logic("AND", (Compare(">", some, none), unknown))),
+            (Literal(True), Literal(None)),
+            Literal(False),
+        )
+
+    def _of_units(self, value: exp.Expr, query: exp.Select) -> exp.Select | None:
+        """`id IN (SELECT id FROM t)`, tied to the owner by that alone, as what EXISTS looks at. None if it is not."""
+        item = query.expressions[0].unalias()
+        if not (isinstance(value, exp.Column) and isinstance(item, exp.Column) and self.scope.knows(value)):
+            return None
+        read, inner = self.scope.find(value), _names_of(query)
+        if not isinstance(read, Column) or read.name not in units_of(self.relation) or owner_correlation(self, query):
+            return None
+        (alias, _), *_ = self.scope.held(value.name, value.table)
+        if alias.lower() in inner:
+            return None
+        name = exp.column(value.this.copy(), exp.to_identifier(alias, quoted=True))
+        return query.copy().where(exp.EQ(this=item.copy(), expression=name), copy=False)
+
+    def _of_same_owner(self, query: exp.Expr, node: exp.Expr) -> tuple[exp.Select, exp.Column]:
+        """A sub-query in an expression without what ties it to the row's owner, and its own column of that."""
         if not isinstance(query, exp.Select) or not owner_correlation(self, query):
             raise self.reader.refuse(
                 "inside an expression, EXISTS and IN look at the same owner's rows: WHERE t.id = this.id. On its own "
@@ -142,9 +183,26 @@ class Rows:
                 remedy=Rewrite("WHERE t.id = this.id"),
             )
         _of_plain_rows(self.reader, query)
-        inner, owner = _without_owner(self, query)
-        inner.set("expressions", [exp.alias_(exp.Count(this=exp.Star(), big_int=True), "n")])
-        relation = self.reader.resolve(_per_owner(self.reader, inner, owner, node), self.ctes)
+        return _without_owner(self, query)
+
+    def _met(
+        self,
+        inner: exp.Select,
+        owner: exp.Column,
+        counts: list[exp.Count],
+        node: exp.Expr,
+        tied: tuple[exp.Expr, Expression] | None = None,
+    ) -> tuple[Expression, ...]:
+        """Counts of a sub-query's rows that have the row's owner; NULL where there are none. tied: a term of it that
+        equals a value of the row too.
+        """
+        by = [] if tied is None else [tied[0]]
+        asked = inner.copy()
+        asked.set("expressions", [exp.alias_(e.copy(), f"n{i}") for i, e in enumerate([*by, *counts])])
+        grouped = _per_owner(self.reader, asked, owner, node)
+        # By its position: a constant would be one itself.
+        grouped.args["group"].expressions.extend(exp.Literal.number(i + 1) for i in range(len(by)))
+        relation = self.reader.resolve(grouped, self.ctes)
         if not isinstance(relation, PrivateRelation):
             raise self.reader.refuse(
                 "this sub-query is tied to the owner by its own unit column: t.id = this.id.",
@@ -152,16 +210,11 @@ class Rows:
                 remedy=Rewrite("t.id = this.id"),
             )
         same_units(self.reader, self.relation, relation.relation, node)
-        self.relation = Join(self.relation, relation.relation, "left", None, by_unit=True)
-        return next(iter(relation.columns.values()))
-
-    def _in_as_exists(self, value: exp.Expr, query: exp.Expr, node: exp.Expr) -> exp.Select:
-        if not isinstance(query, exp.Select) or len(query.expressions) != 1:
-            raise self._one_column(query, value, node)
-        query = query.copy()
-        item = query.expressions[0]
-        equal = exp.EQ(this=item.unalias(), expression=value.copy())
-        return query.where(equal, copy=False)
+        columns, on = list(relation.columns.values()), None
+        if tied is not None:
+            on = Compare("=", *self.expressions().aligned(tied[1], columns[0], node))
+        self.relation = Join(self.relation, relation.relation, "left", on, by_unit=True)
+        return tuple(columns[len(by) :])
 
     def _one_column(self, query: exp.Expr, value: exp.Expr, node: exp.Expr) -> QueryError:
         """What refuses IN of a sub-query of several columns: one of them, or a comparison of each, is meant."""
