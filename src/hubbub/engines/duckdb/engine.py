@@ -89,7 +89,7 @@ class DuckDBEngine:
         self._paths: list[str] = [self._folder]
         self._files: dict[str, str] = {}
         self._behind: dict[str, str] = {}  # the file behind each of these names, where one may be a link
-        self._read_as: dict[str, str] = {}  # how the fields of a CSV are read
+        self._read_as: dict[str, str] = {}  # which table of a file is read, and how the fields of a CSV are
         self._stamped: dict[str, tuple[int, ...]] = {}  # the files of databases, as they were when they were opened
         self._lost: str | None = None  # a table whose file was another one when it had to be opened again
         self._looked_at: dict[str, object] = {}
@@ -159,6 +159,7 @@ class DuckDBEngine:
             self._paths += files_of(table.source)
             self._files[name] = table.source
             self._read_as[name] = "" if table.csv is None else f" {table.csv.canonical()}"
+            self._read_as[name] += "" if table.inner_table is None else f" table {table.inner_table!r}"
             if relation.startswith(f"{place}."):
                 self._attached.append((os.path.realpath(table.source), place, name))
                 if stamp is not None:  # looked at before it was opened: one that came between is refused later
@@ -242,7 +243,7 @@ class DuckDBEngine:
 
     def mark(self, name: str) -> str | None:
         """A text that changes when a file does, though its size and time be set to what they were, with its path, and
-        with how it is declared to be read.
+        with what is declared to be read of it, and how.
 
         None for a frame, of which only a refresh tells. Of the device nothing is said: its number is another one after
         a restart.
