@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import duckdb
 import pyarrow as pa
@@ -17,6 +18,7 @@ import pytest
 
 import hubbub as hb
 from engines.test_sqlite_and_sheets import sheet
+from hubbub.session.data import OpenTables
 from hubbub.tables.declare import PrivateTable
 from people import HUGE, session
 
@@ -130,3 +132,13 @@ def test_a_table_that_is_declared_otherwise_is_asked_anew(tmp_path, both):
             assert not s.sql(SUM, epsilon=HUGE).charged
             answers.append(round(float(told.rows()[0][0]), 3))
     assert answers[0] != answers[1]
+
+
+def test_a_table_of_spark_by_another_name_is_another_version():
+    """Spark does not tell when rows change; the declaration tells that another table is meant."""
+    marks = []
+    for source in ("spark:clinic.one", "spark:clinic.two", "spark:clinic.one"):
+        data = object.__new__(OpenTables)
+        data.engine, data.tables = Mock(mark=lambda _: None), {"t": table(source)}
+        marks.append(data.mark("t"))
+    assert marks[0] == marks[2] != marks[1]

@@ -32,6 +32,7 @@ from hubbub.sql.bind.query import PublicQuestion, TableInfo
 from hubbub.tables.declare import PrivateTable, PublicTable
 from hubbub.tables.plan import Plan
 from hubbub.tables.relations import Scan
+from hubbub.tables.remote import SparkName
 
 __all__ = ["Cells", "OpenTables"]
 
@@ -136,12 +137,14 @@ class OpenTables:
         return table
 
     def mark(self, name: str) -> str | None:
-        """A text that changes when the rows of a source do, for the ledger alone.
+        """A text that changes when the rows of a source do, for the ledger alone; of one whose engine cannot tell, when
+        another one is declared in its place.
 
         Raises PolicyError where its columns are no longer those that were declared.
         """
         self.engine.recheck(name)
-        return self.engine.mark(name)
+        mark, source = self.engine.mark(name), self.tables[name].source
+        return str(source) if mark is None and isinstance(source, SparkName) else mark
 
     def declared(self, sql: str) -> PublicQuestion | None:
         """A statement about declarations (DESCRIBE, SHOW TABLES, SUMMARIZE), which has no amount; None for others.
