@@ -69,6 +69,18 @@ def test_nothing_that_an_older_ledger_takes_for_open_is_given_again(place):
         assert ledger.record.verify().problems == ()
 
 
+@pytest.mark.parametrize("author", ["policy", "steward"])
+@pytest.mark.parametrize("until", [None, "2999-01-01"])
+def test_whoever_accepts_an_older_ledger_nothing_is_left(place, author, until):
+    """ "policy" is the name under which the policy file's limits stand, and may be somebody's."""
+    with opened(place) as ledger:
+        ledger.steward.grant(SPACE, "everyone", "0.5", until=until, author="steward")
+        ledger.steward.accept_older(author=author, reason="the disk died")
+        assert ledger.balance.left(SPACE, granted=True).epsilon == 0
+        with pytest.raises(BudgetError, match="was revoked"):
+            charge(ledger, "0.001")
+
+
 def test_what_is_set_aside_for_training_is_not_given_again(place):
     """An older copy may lack a training: after a grant to `everyone`, it would be paid a second time."""
     half = Fraction(1, 2)

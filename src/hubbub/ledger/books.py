@@ -361,14 +361,14 @@ def latest_allowances(connection: Connection, space: str, accounts: Sequence[str
     """What now holds for each of `accounts`, where anything was said.
 
     The last word counts; but what a steward ended, or gave until a time, the policy file does not bring back, and that
-    it names an account no more changes nothing that a steward said.
+    it names an account no more changes nothing that a steward said. The file ends nothing: an end is a steward's.
     """
     marks = ", ".join("?" * len(accounts))
     said: dict[str, Allowance] = {}
     for one in _allowances(connection, f"unit_space = ? AND account IN ({marks})", space, *accounts):
         before = said.get(one.account)
         stays = before is not None and (before.ends or (_is_silence(one) and before.author != POLICY_AUTHOR))
-        if one.author != POLICY_AUTHOR or not stays:
+        if one.author != POLICY_AUTHOR or one.epsilon is None or not stays:
             said[one.account] = one
     return said
 
