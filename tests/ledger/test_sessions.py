@@ -163,6 +163,24 @@ def test_a_request_that_was_lost_while_drawing_says_so(monkeypatch):
         assert s.remaining == Fraction(1, 2)
 
 
+@pytest.mark.parametrize("given_up_as", [None, "other"])
+def test_a_name_stands_for_one_draw_beside_what_was_given_up(tmp_path, given_up_as):
+    """The free retry of a request without that name is another's charge, by which the name would not be found."""
+    with session(epsilon=1, ledger=tmp_path / "b.db") as s:
+        run, s._engine.run = s._engine.run, interrupted
+        with pytest.raises(KeyboardInterrupt):
+            s.sql(COUNT, epsilon="0.25", idempotency_key=given_up_as)
+        s._engine.run = run
+        first, again = (s.sql(COUNT, epsilon="0.25", fresh=True, idempotency_key="r").charge_id for _ in range(2))
+        assert first == again
+        assert s.sql(COUNT, epsilon="0.25", fresh=True).charged  # without a name it takes over what was given up
+        assert s.remaining == Fraction(1, 2)
+
+
+def interrupted(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
 def test_a_block_is_kept_for_its_questions():
     with session(epsilon=1) as s:
         with s.reserve(epsilon="0.75") as block:

@@ -164,7 +164,7 @@ class ChargeLifecycle:
     def resume(self, asked: Charge, *, charge: str | None = None) -> str | None:
         """Take over a charge of this very question, at exactly this cost, that nothing was drawn for: its free retry.
 
-        The epsilon of a rho is rounded, so that two costs may share it. charge: this one and no other.
+        Two costs may share the rounded epsilon of a rho. One with a name is of that name. charge: this one, no other.
 
         Returns the charge, which this process now owns, or None where there is none to take over.
 
@@ -176,7 +176,7 @@ class ChargeLifecycle:
         def wanted(connection: Connection) -> Entry | None:
             abandoned = _abandoned(connection, space, asked.question_key, analyst, asked.epsilon)
             fits = (e for e in abandoned if e.block == asked.block and charge in (None, e.id) and e.spend == spend)
-            return next(fits, None)
+            return next((e for e in fits if asked.request in (None, e.request)), None)
 
         deadline, pause = time.monotonic() + self._handle.patience, _SHORT
         while True:
