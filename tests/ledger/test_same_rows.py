@@ -18,11 +18,8 @@ import pytest
 
 import hubbub as hb
 from engines.test_sqlite_and_sheets import sheet
-from hubbub.ledger.budget import Budget
-from hubbub.ledger.store import Ledger
 from hubbub.session.data import OpenTables
 from hubbub.tables.declare import PrivateTable
-from ledger.helpers import SPACE, charge
 from people import HUGE, session
 
 Pair = tuple[PrivateTable, PrivateTable]
@@ -145,14 +142,3 @@ def test_a_table_of_spark_by_another_name_is_another_version():
         data.engine, data.tables = Mock(mark=lambda _: None), {"t": table(source)}
         marks.append(data.mark("t"))
     assert marks[0] == marks[2] != marks[1]
-
-
-def test_a_version_knows_the_policies_under_which_it_was_asked_about(place):
-    with Ledger.open(place, budgets={SPACE: Budget(3)}) as ledger:
-        one, two = (ledger.versions.data_version(SPACE, name) for name in ("visits", "wards"))
-        policies = [ledger.versions.remember_policy(text) for text in ("first", "second", "third")]
-        charge(ledger, "0.1", policy=policies[1], data_version=f"{one} {two}")
-        charge(ledger, "0.1", policy=policies[0], data_version=two, question_key="other")
-        assert ledger.versions.policies_of(one) == ["second"]
-        assert ledger.versions.policies_of(two) == ["first", "second"]
-        assert ledger.versions.policies_of("none") == []

@@ -1,9 +1,10 @@
-"""A service whose policy names other rows than it did gives no answer that is stored of the others."""
+"""A service gives answers that are stored of the rows that its policy names, and of no others."""
 
 from __future__ import annotations
 
 import shutil
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import fields
 from pathlib import Path
 
@@ -11,17 +12,17 @@ import pytest
 
 import hubbub as hb
 from hubbub.ledger.policy import TablePolicy, load_policy
-from hubbub.ledger.store import Ledger
 from hubbub.service import clerk, other_rows
 from service.helpers import COUNT
 from service.test_alone import StartedLanes
 from service.test_before_asking import policy as write_policy
 
+SOURCE = 'source = "v.parquet"'
 OTHERS = {
     "source": 'source = "w.parquet"',
-    "table": 'source = "v.parquet"\ntable = "x"',
-    "csv": 'source = "v.parquet"\ncsv = {delimiter = ";"}',
-    "rows_kept": 'source = "v.parquet"\nrows_kept = 2',
+    "table": f'{SOURCE}\ntable = "x"',
+    "csv": f'{SOURCE}\ncsv = {{delimiter = ";"}}',
+    "rows_kept": f"{SOURCE}\nrows_kept = 2",
 }
 IN_THE_NAME = {
     "name", "unit", "max_groups", "max_rows", "max_total", "neighbours", "columns", "types", "unit_space", "through",
@@ -32,22 +33,37 @@ NO_ROWS = {"budget", "trusted_view", "answer_time", "looked_at_rows", "rows_per_
 
 
 @pytest.fixture
-def file(tmp_path: Path) -> Path:
-    """A policy about which something was asked and is stored, as `hubbub query` and Python do it."""
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A policy whose ledger is there, and another file of its columns."""
+    monkeypatch.setattr(clerk, "Lanes", StartedLanes)
+    monkeypatch.setattr(clerk, "keep_ready", lambda: None)
     made = write_policy(tmp_path)
     shutil.copy(tmp_path / "v.parquet", tmp_path / "w.parquet")
-    with hb.Session.from_policy(made, create_ledger=True, analyst="ada") as session:
-        assert session.sql(COUNT, epsilon="1").charged
+    hb.Session.from_policy(made, create_ledger=True, analyst="bob").close()
     return made
 
 
-def noted(file: Path) -> list[str]:
-    """The tables that get a new version under the policy as it is written now."""
-    text = file.read_text()
-    with Ledger.manage(file.with_name("l.db")) as ledger:
-        done = other_rows.note_other_rows(ledger, text, {"v": ledger.balance.spaces()[0]})
-        assert ledger.record.verify().problems == ()
-    return done
+def declaring(file: Path, what: str) -> Path:
+    other = file.with_name("other.toml")
+    other.write_text(file.read_text().replace(SOURCE, what))
+    return other
+
+
+def asked(file: Path) -> None:
+    """Ask in Python, or on the command line, by a policy."""
+    with hb.Session.from_policy(file, analyst="bob") as session:
+        session.sql(COUNT, epsilon="1")
+
+
+@contextmanager
+def served(file: Path) -> Iterator[clerk.Clerk]:
+    with closing(clerk.Clerk(load_policy(file))) as service:
+        yield service
+        assert service.ledger.record.verify().problems == ()
+
+
+def is_stored(service: clerk.Clerk) -> bool:
+    return bool(service.desk.check("ada", COUNT, {"epsilon": "1"})["stored"])
 
 
 def test_every_part_of_a_policy_is_looked_at_here():
@@ -55,22 +71,43 @@ def test_every_part_of_a_policy_is_looked_at_here():
     assert OTHERS.keys() | IN_THE_NAME | NO_ROWS == {field.name for field in fields(TablePolicy)}
 
 
-@pytest.mark.parametrize("part", OTHERS)
-def test_rows_that_are_named_otherwise_are_another_version(file, part):
-    before = file.read_text()
-    assert noted(file) == []
-    file.write_text(before.replace('source = "v.parquet"', OTHERS[part]))
-    assert noted(file) == ["v"]
-    assert noted(file) == []  # nobody was asked about the new version
-    file.write_text(before)
-    assert noted(file) == []
+@pytest.mark.parametrize("what", OTHERS.values(), ids=OTHERS)
+def test_rows_that_are_named_otherwise_are_another_version(file, what):
+    asked(file)
+    versions = {}
+    for each in (file, declaring(file, what), file):
+        with served(file) as service:
+            own = other_rows.OwnVersions(service.ledger._handle, load_policy(file))
+            own._own = other_rows.rows_named(other_rows.tomllib.loads(each.read_text()))
+            (space,) = service.ledger.balance.spaces()
+            versions.setdefault(each, []).append(own.data_version(space, "v"))
+    (first, again), (other,) = versions.values()
+    assert other != first
+    assert again in (first, other)
 
 
-def test_a_clerk_that_starts_with_another_source_asks_anew(file, monkeypatch):
-    monkeypatch.setattr(clerk, "Lanes", StartedLanes)
-    monkeypatch.setattr(clerk, "keep_ready", lambda: None)
-    for source, state in (("v", "answered"), ("w", "asked")):
-        file.write_text(file.read_text().replace('source = "v.parquet"', f'source = "{source}.parquet"'))
-        with closing(clerk.Clerk(load_policy(file))) as service:
-            assert service.desk.check("ada", COUNT, {"epsilon": "1"})["stored"] == (source == "v")
-            assert service.desk.ask("ada", COUNT, {"epsilon": "1"}, "one")["state"] == state
+def test_a_service_that_starts_with_another_source_asks_anew(file):
+    asked(file)
+    with served(file) as service:
+        assert service.desk.ask("ada", COUNT, {"epsilon": "1"}, "one")["state"] == "answered"
+    with served(declaring(file, OTHERS["source"])) as service:
+        assert not is_stored(service)
+        assert service.desk.ask("ada", COUNT, {"epsilon": "1"}, "one")["state"] == "asked"
+
+
+@pytest.mark.parametrize("by", ["a policy", "Python"])
+def test_what_is_asked_of_other_rows_beside_a_service_is_not_its_answer(file, by):
+    with served(file) as service:
+        assert not is_stored(service)
+        if by == "a policy":
+            asked(declaring(file, OTHERS["source"]))
+        else:
+            table = load_policy(file).tables["v"]
+            source = hb.table(file.with_name("w.parquet"), unit="id", max_total=table.max_total or 1)
+            with hb.Session({"v": source}, budget=load_policy(file).budget, ledger=load_policy(file).ledger) as s:
+                s.sql(COUNT, epsilon="1")
+        assert not is_stored(service)
+        asked(file)
+        assert is_stored(service)  # of its own rows
+    with served(declaring(file, OTHERS["source"])) as other:
+        assert is_stored(other)  # whoever asked about these

@@ -65,16 +65,6 @@ class Versions:
             ).fetchall()
         return {(str(space), str(dataset)): str(version) for space, dataset, version in rows}
 
-    def policies_of(self, version: str) -> list[str]:
-        """The texts of the policies under which anything was asked about the rows of a version, oldest first."""
-        with self._handle.reading() as connection:
-            rows = connection.execute(
-                "SELECT content FROM policy WHERE hash IN (SELECT policy FROM charge WHERE data_version LIKE ?) "
-                "ORDER BY serial",
-                (f"%{version}%",),
-            ).fetchall()
-        return [str(content) for (content,) in rows]
-
     def remember_sources(self, sources: Mapping[tuple[str, str], str]) -> None:
         """Remember in which unit space each source stands, so that it does not stand in another one later.
 

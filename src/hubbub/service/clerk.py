@@ -45,7 +45,7 @@ from hubbub.service.lanes import Lanes
 from hubbub.service.lines import json_line
 from hubbub.service.listening import Listening
 from hubbub.service.office import Office
-from hubbub.service.other_rows import note_other_rows
+from hubbub.service.other_rows import OwnVersions
 from hubbub.service.people.at_home import opened_people, provider_of
 from hubbub.service.people.elsewhere import Elsewhere
 from hubbub.service.people.oidc import Provider, ProviderAway
@@ -120,10 +120,9 @@ class Clerk:
             data = empty_tables(policy, self.lanes.described or {})
             keep_ready()
             self.ledger = _ledger(policy, data)
+            self.ledger.versions = OwnVersions(self.ledger._handle, policy)
             try:
                 agree_on_times(self.ledger, {n: float(t) for n, t in times.items()}, data.spaces())
-                if policy.text:
-                    note_other_rows(self.ledger, policy.text, data.spaces(), log)
             except BaseException:
                 self.ledger.close()
                 raise

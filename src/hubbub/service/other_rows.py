@@ -1,26 +1,31 @@
-"""Tables of which the policy names other rows than it did: a new version of them, before anybody asks.
+"""The versions of a service's tables: those of the rows that its policy names, whoever else asks beside it.
 
-The clerk opens no source, so nothing tells it that a file was replaced, and only a steward's refresh says so. But which
-file, which table in it and how it is read stands in the policy, and each charge says under which policy it was made.
-Where that named another one, what is stored is of other rows than those that are read now.
+The clerk opens no source, so nothing tells it that a file was replaced: it takes the newest version that the ledger
+knows, and only a steward's refresh makes another one. But which file, which table in it and how it is read stands in
+the policy, and each charge says under which policy it was made. So a version of which something was asked about other
+rows, by this policy as it was before or by another one on the same ledger, is not the service's: what is stored of it
+is not given for the rows that are read here.
 """
 
 from __future__ import annotations
 
+import json
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
-if TYPE_CHECKING:
-    from hubbub.ledger.store import Ledger
+from hubbub.ledger.versions import CHANGED, FIRST, Versions, issue, version_of
 
-__all__ = ["note_other_rows", "rows_named"]
+if TYPE_CHECKING:
+    from hubbub.ledger.handle import Handle
+    from hubbub.ledger.hash_chain import Connection
+    from hubbub.ledger.policy import Policy
+
+__all__ = ["OwnVersions", "rows_named"]
 
 _READ: Final = ("source", "table", "csv", "rows_kept")
 """What a policy says of which rows of a table are read, and how; of the kinds of columns a question's own name does."""
-
-REASON: Final = "the policy names other rows"
 
 
 def rows_named(policy: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
@@ -34,26 +39,75 @@ def rows_named(policy: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     }
 
 
-def note_other_rows(
-    ledger: Ledger, policy: str, spaces: Mapping[str, str], log: Callable[[str], None] = lambda _: None
-) -> list[str]:
-    """Give each table a new version of which its present one was asked about under a policy that named other rows.
+class OwnVersions(Versions):
+    """The versions of a ledger, as the service of a policy looks at them."""
 
-    policy: the text of the one that holds. spaces: the unit space of each private table. The tables concerned.
+    def __init__(self, handle: Handle, policy: Policy) -> None:
+        super().__init__(handle)
+        self._policy = policy
+        self._own = rows_named(tomllib.loads(policy.text))
+        self._asked: dict[str, tuple[int, set[str]]] = {}  # of a version: until which line, and under which policies
+        self._texts: dict[str, str] = {}  # the policies, by their hashes
 
-    Raises PolicyError where the ledger cannot be read or written.
-    """
-    now, newest = rows_named(tomllib.loads(policy)), ledger.versions.newest()
-    others = []
-    for name, space in spaces.items():
-        version = newest.get((space, name))
-        for text in [] if version is None else ledger.versions.policies_of(version):
-            before: dict[str, dict[str, Any]] = {}
-            with suppress(tomllib.TOMLDecodeError):  # of declarations without a file
-                before = rows_named(tomllib.loads(text))
-            if before.get(name, now.get(name)) != now.get(name):
-                ledger.steward.refresh(space, name, reason=REASON)
-                log(f"table {name!r}: {REASON} than it did, so what is stored of it is not given for them")
-                others.append(name)
-                break
-    return others
+    def data_version(self, space: str, dataset: str, *, fingerprint: str | None = None) -> str:
+        """As of any ledger; without a fingerprint the newest version of the rows that the policy names.
+
+        A new one is passed over until it is known whose it is: that somebody whose source had changed asked first.
+        """
+        if fingerprint is not None:
+            return super().data_version(space, dataset, fingerprint=fingerprint)
+        with self._handle.reading() as connection:
+            known = self._newest(connection, space, dataset)
+        if known is not None:
+            return known
+        with self._handle.writing() as writer:
+            self._handle.budget(writer.connection, space)
+            known = self._newest(writer.connection, space, dataset)
+            if known is not None:
+                return known
+            reason = FIRST if version_of(writer.connection, space, dataset) is None else CHANGED
+            return issue(writer, space, dataset, reason, None)
+
+    def _newest(self, connection: Connection, space: str, dataset: str) -> str | None:
+        rows = connection.execute(
+            "SELECT id, reason, fingerprint FROM data_version WHERE unit_space = ? AND dataset = ? ORDER BY serial "
+            "DESC",
+            (space, dataset),
+        ).fetchall()
+        for version, reason, mark in rows:
+            policies = self._policies_of(connection, version)
+            if all(self._names_the_same(text, dataset) for text in policies) and (
+                policies or mark is None or reason != CHANGED
+            ):
+                return str(version)
+            if reason not in (FIRST, CHANGED):
+                return None  # what was asked before a declared refresh is of no rows any more
+        return None
+
+    def _policies_of(self, connection: Connection, version: str) -> list[str]:
+        """The texts of the policies under which anything was asked about a version. A line is looked at once."""
+        (last,) = connection.execute("SELECT coalesce(max(serial), 0) FROM charge").fetchone()
+        seen, hashes = self._asked.get(version, (0, set()))
+        if last > seen:
+            new = connection.execute(
+                "SELECT DISTINCT policy FROM charge WHERE serial > ? AND data_version LIKE ? AND policy IS NOT NULL",
+                (seen, f"%{version}%"),
+            ).fetchall()
+            hashes = hashes | {str(digest) for (digest,) in new}
+            self._asked[version] = last, hashes
+        for digest in hashes - self._texts.keys():
+            row = connection.execute("SELECT content FROM policy WHERE hash = ?", (digest,)).fetchone()
+            self._texts[digest] = "" if row is None else str(row[0])
+        return [self._texts[digest] for digest in sorted(hashes)]
+
+    def _names_the_same(self, text: str, table: str) -> bool:
+        """Whether a policy names the rows of a table that this one does. What a session in Python declares is JSON: its
+        file, and the table in it.
+        """
+        with suppress(tomllib.TOMLDecodeError):
+            return rows_named(tomllib.loads(text)).get(table) == self._own.get(table)
+        own = self._policy.tables[table]
+        with suppress(ValueError, AttributeError, TypeError, KeyError):
+            said = json.loads(text).get(table)
+            return (said["source"], said["inner_table"]) == (str(own.source), str(own.table))
+        return False
