@@ -268,3 +268,12 @@ def test_a_plot_has_a_whisker_for_every_category() -> None:
     ax = oracle.estimate(oracle.privatize(["a", "b", "c"] * 50, bits=SeededBits("plot"))).plot(0.9)
     assert [t.get_text() for t in ax.get_xticklabels()] == ["a", "b", "c"]
     assert "90%" in ax.get_ylabel()
+
+
+@pytest.mark.parametrize("kind", [type(oracle) for oracle in ORACLES])
+def test_an_epsilon_of_which_no_chance_is_drawn_is_refused_in_words(kind: type[local.FrequencyOracle]) -> None:
+    """Of 1e-30 both chances are one as drawn, and a variance was a division by zero."""
+    for epsilon in ("1e-10", "1e-30", "1e-300"):
+        with pytest.raises(ParameterError, match="Give a larger epsilon"):
+            kind(epsilon, 8)  # type: ignore[call-arg]
+    assert 1e17 < kind("1e-9", 8).variance_factor < 1e20  # type: ignore[call-arg]

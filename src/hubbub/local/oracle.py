@@ -41,6 +41,7 @@ __all__ = [
 ]
 
 MAX_CATEGORIES = 1 << 24
+MIN_EPSILON = Fraction(1, 10**9)
 MAX_EPSILON = 500
 CHUNK = 1 << 16
 
@@ -48,10 +49,14 @@ Categories = int | Sequence[Hashable]
 
 
 def epsilon_above_zero(value: Number, name: str = "epsilon") -> Fraction:
-    """A budget amount above zero, as written, and at most 500, so that e^epsilon is a float."""
+    """A budget amount as written, from 1e-9 (below, reports say nothing) to 500, so that e^epsilon is a float.
+
+    Raises ParameterError for any other.
+    """
     epsilon = amount(value, name)
-    if epsilon == 0:
-        raise ParameterError(f"{name} = 0 was asked, and such reports say nothing. Give a {name} above 0.")
+    if epsilon < MIN_EPSILON:
+        least = float(MIN_EPSILON)
+        raise ParameterError(f"{name} below {least:g} was asked, and such reports say nothing. Give a larger {name}.")
     if epsilon > MAX_EPSILON:
         raise ParameterError(f"{name} above {MAX_EPSILON} was asked, which hides nothing. Give a smaller {name}.")
     return epsilon
