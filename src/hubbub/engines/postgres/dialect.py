@@ -56,6 +56,7 @@ class Postgres(Dialect):
         Kind.TIMESTAMP: "timestamp",
     }
     checked = True
+    full_joins = False
 
     def __init__(self, fold: str = "C", *, encoding: str = "UTF8") -> None:
         self.fold, self.encoding = fold, encoding

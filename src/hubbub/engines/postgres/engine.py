@@ -32,7 +32,7 @@ from hubbub.engines.exact import exact
 from hubbub.engines.fields import Fields
 from hubbub.engines.postgres.catalog import Found, look, never_null, refuse_hidden, roots_of, server_of, steady, strayed
 from hubbub.engines.postgres.dialect import Postgres
-from hubbub.engines.postgres.settings import NAME, Kept, begin, connect, limit
+from hubbub.engines.postgres.settings import NAME, SORTED, Kept, begin, connect, limit
 from hubbub.engines.stopping import asker
 from hubbub.errors import EngineError, PolicyError, QueryError
 from hubbub.ledger.places import INSIDE
@@ -43,7 +43,7 @@ from hubbub.sql.emit.rows import rows_sql
 from hubbub.tables.declare import EachRow, PrivateTable, PublicTable
 from hubbub.tables.kinds import Kind
 from hubbub.tables.plan import Plan
-from hubbub.tables.relations import Scan, leaves, scans
+from hubbub.tables.relations import Combine, PublicRelation, Relation, Scan, below, leaves, scans
 from hubbub.tables.remote import PostgresAddress
 
 __all__ = ["PostgresEngine"]
@@ -258,7 +258,8 @@ class PostgresEngine:
         """
         listed, texts = self.texts(plan)
         names = sorted({scan.table for scan in scans(plan.question.relation)})
-        answers = self._answers(names, [_with_public(text, public or {}, self._written()) for text in texts])
+        statements = [_with_public(text, public or {}, self._written()) for text in texts]
+        answers = self._answers(names, statements, compares=_compares(plan.question.relation))
         if answers is None:
             raise EngineError(uuid.uuid4().hex[:12])
         main = answers[-1] if len(texts) > len(listed) else []
@@ -279,11 +280,12 @@ class PostgresEngine:
         return answers[0]
 
     def _answers(
-        self, names: Sequence[str], statements: Sequence[tuple[str, list[Any]]]
+        self, names: Sequence[str], statements: Sequence[tuple[str, list[Any]]], *, compares: bool = False
     ) -> list[list[tuple[Any, ...]]] | None:
         """The rows of each statement, in one state of the database; None if it failed, for whatever reason.
 
-        A table that has changed since it was looked at before the charge is such a reason.
+        A table that has changed since it was looked at before the charge is such a reason. compares: whether they have
+        INTERSECT or EXCEPT.
         """
         address = self._known[names[0]].address
         known = [(self._known[name].relation, self._known[name].trusted) for name in names]
@@ -295,6 +297,8 @@ class PostgresEngine:
             locked = steady(con, known)
             if locked is None:
                 return None
+            if compares:
+                con.execute(SORTED)
             cursor, tables = psycopg.RawCursor(con), []
             for text, values in statements:
                 if self._until is not None:
@@ -360,6 +364,12 @@ class PostgresEngine:
                     "SELECT, and is a password in PGPASSWORD, a service file or ~/.pgpass? Nothing was charged."
                 )
             )
+
+
+def _compares(node: Relation | PublicRelation) -> bool:
+    """Whether a relation has INTERSECT or EXCEPT somewhere."""
+    own = isinstance(node, Combine) and node.op not in ("UNION", "UNION ALL")
+    return own or any(map(_compares, below(node)))
 
 
 def _try(con: psycopg.Connection[Any], name: str, inner: str, relation: Found) -> None:

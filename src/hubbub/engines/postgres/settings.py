@@ -19,6 +19,7 @@ __all__ = [
     "FREE",
     "NAME",
     "REQUIRED",
+    "SORTED",
     "Kept",
     "begin",
     "connect",
@@ -65,11 +66,25 @@ FIXED: Final[dict[str, str]] = {
     "transaction_timeout": "0",
     "exit_on_error": "off",
     "client_min_messages": "error",
-    # Its table stands in shared memory, of which a machine may have little (a container of Docker's 64 MB) whatever
-    # work_mem says, and does not go to disk when that is full: one person's many rows would be an error.
+    # What holds rows in memory that do not go to disk, whatever work_mem says: one person's many rows, or long texts
+    # that are made for one person alone, would be an error. A join by a table of hashes keeps the rows of one unit
+    # together; merged, it sorts, on disk. (With it, a nested loop goes: it is chosen where the server thinks that
+    # filters leave few rows, and takes hours where they do not.)
+    "enable_hashjoin": "off",
+    "enable_nestloop": "off",
+    "enable_mergejoin": "on",
+    "enable_sort": "on",
+    # These two stand in shared memory, of which a machine may have little (a container of Docker's 64 MB).
     "enable_parallel_hash": "off",
+    "enable_bitmapscan": "off",
+    # It compiles a text where the server expects much work, which the number of rows decides: time and memory of its
+    # own. Of what is measured here, nothing gains by it.
+    "jit": "off",
 }
 """Set for the transaction of every question and every look at the catalogue."""
+
+SORTED: Final = b"SET LOCAL enable_hashagg = off"
+"""For texts with INTERSECT or EXCEPT, whose table of hashes does not go to disk either; one of GROUP BY does."""
 
 NAME: Final = "HUBBUB_APPLICATION"
 """The variable that names a process of the service to the server."""
@@ -97,13 +112,13 @@ FREE: Final[dict[str, str]] = {
     **dict.fromkeys(
         "backend_flush_after cpu_index_tuple_cost cpu_operator_cost cpu_tuple_cost "
         "cursor_tuple_fraction default_statistics_target effective_cache_size effective_io_concurrency "
-        "enable_async_append enable_bitmapscan enable_distinct_reordering enable_eager_aggregate enable_gathermerge "
-        "enable_group_by_reordering enable_hashagg enable_hashjoin enable_incremental_sort enable_indexonlyscan "
-        "enable_indexscan enable_material enable_memoize enable_mergejoin enable_nestloop enable_parallel_append "
+        "enable_async_append enable_distinct_reordering enable_eager_aggregate enable_gathermerge "
+        "enable_group_by_reordering enable_hashagg enable_incremental_sort enable_indexonlyscan "
+        "enable_indexscan enable_material enable_memoize enable_parallel_append "
         "enable_partition_pruning enable_partitionwise_aggregate enable_partitionwise_join "
-        "enable_presorted_aggregate enable_self_join_elimination enable_seqscan enable_sort enable_tidscan "
+        "enable_presorted_aggregate enable_self_join_elimination enable_seqscan enable_tidscan "
         "force_parallel_mode debug_parallel_query from_collapse_limit geqo geqo_effort geqo_generations geqo_pool_size "
-        "geqo_seed geqo_selection_bias geqo_threshold hash_mem_multiplier io_combine_limit jit jit_above_cost "
+        "geqo_seed geqo_selection_bias geqo_threshold hash_mem_multiplier io_combine_limit jit_above_cost "
         "jit_expressions jit_inline_above_cost jit_optimize_above_cost jit_tuple_deforming join_collapse_limit "
         "logical_decoding_work_mem maintenance_io_concurrency maintenance_work_mem max_parallel_maintenance_workers "
         "max_parallel_workers max_parallel_workers_per_gather min_parallel_index_scan_size "

@@ -61,7 +61,8 @@ class Dialect(ABC):
     """The SQL of one engine.
 
     portable: whether the hash is the one that every dialect has, MD5 of the texts, apart by chr(31). casts: whether
-    operands are cast; left out by a test alone, on DuckDB. lists_beside: whether long lists of declared values are
+    operands are cast; left out by a test alone, on DuckDB. full_joins: whether a FULL JOIN on more than the unit may
+    hold no side in memory. lists_beside: whether long lists of declared values are
     tables beside a text (`hubbub.sql.emit.lists`).
     """
 
@@ -76,6 +77,7 @@ class Dialect(ABC):
 
     portable: bool = True
     casts: bool = True
+    full_joins: bool = True
     lists_beside: bool = False
 
     # The same in every dialect

@@ -229,8 +229,26 @@ class _Writer:
             f"b.{c} AS {c}" for c in self.columns(join.right)
         ]
         shown = ", ".join([*(owner if self.with_unit else []), *columns]) or "1 AS one"
+        sides = left[-1][0], right[-1][0]
+        if join.how == "full" and join.on is not None and not self.dialect.full_joins:
+            yield (
+                self.name(),
+                f"  SELECT {shown}\n  FROM {sides[0]} AS a LEFT JOIN {sides[1]} AS b ON {on}\n"
+                + (self._right_alone(join, sides, on)),
+            )
+            return
         word = {"inner": "JOIN", "left": "LEFT JOIN", "full": "FULL JOIN"}[join.how]
-        yield self.name(), f"  SELECT {shown}\n  FROM {left[-1][0]} AS a {word} {right[-1][0]} AS b ON {on}"
+        yield self.name(), f"  SELECT {shown}\n  FROM {sides[0]} AS a {word} {sides[1]} AS b ON {on}"
+
+    def _right_alone(self, join: Join, sides: tuple[str, str], on: str) -> str:
+        """What a FULL JOIN has beyond a LEFT JOIN: the rows on the right that meet none."""
+        shown = ["b.unit AS unit", *(f"NULL AS {c}" for c in self.columns(join.left))]
+        shown += [f"b.{c} AS {c}" for c in self.columns(join.right)]
+        left, right = sides
+        return (
+            f"  UNION ALL\n  SELECT {', '.join(shown)}\n  FROM {right} AS b\n"
+            f"  WHERE NOT EXISTS (SELECT 1 FROM {left} AS a WHERE {on})"
+        )
 
     def _per_unit(self, node: PerUnit) -> Iterator[Stage]:
         below = list(self.stages(node.source))
