@@ -296,6 +296,16 @@ def test_our_settings_are_read_back(asked: Asked, monkeypatch: pytest.MonkeyPatc
     con.close()
 
 
+def test_a_replica_that_ends_long_questions_is_refused(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After 30 seconds, by default: a limit of time, which one person's many rows would pass."""
+    with connect(asked.place.url) as con:
+        begin(con)
+        monkeypatch.setattr("hubbub.engines.postgres.settings._replays", lambda con: True)
+        con.execute("ROLLBACK")
+        with pytest.raises(Kept, match=r"max_standby_streaming_delay is 30s, not -1 \(in the settings of this replica"):
+            begin(con)
+
+
 def test_a_plan_does_not_change_an_answer(asked: Asked) -> None:
     """Rows in another order, in parallel, sorted or hashed: no float is added up, and ties are broken."""
     truth = asked.answers()

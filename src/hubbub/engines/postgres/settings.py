@@ -105,8 +105,17 @@ REQUIRED: Final[dict[str, tuple[str, ...]]] = {
     "ignore_checksum_failure": ("off",),
     # As a limit of time would, it makes one person's many rows an error. It is lifted where this role may.
     "temp_file_limit": ("-1",),
+    # Limits of time of the server's owner: a question that runs for longer than that ends in an error.
+    "old_snapshot_threshold": ("-1",),
 }
 """What the server has to say after that."""
+
+_UNTIL: Final = {"old_snapshot_threshold": 170000}
+"""Settings that newer servers do not know."""
+_REPLAYED: Final[dict[str, tuple[str, ...]]] = dict.fromkeys(
+    ("max_standby_archive_delay", "max_standby_streaming_delay"), ("-1",)
+)
+"""The same of a replica, which ends what reads rows that its original takes away."""
 
 FREE: Final[dict[str, str]] = {
     **dict.fromkeys(
@@ -204,8 +213,19 @@ def _lifted(version: int) -> str:
     return f"SELECT CASE WHEN {may} THEN set_config('temp_file_limit', '-1', true) END"
 
 
+def _replays(con: psycopg.Connection[Any]) -> bool:
+    """Whether a server is a replica of another; since version 14 it says so by itself."""
+    told = con.info.parameter_status("in_hot_standby")
+    if told is None:
+        ((replays,),) = con.execute(b"SELECT pg_catalog.pg_is_in_recovery()").fetchall()
+        return bool(replays)
+    return told == "on"
+
+
 def _way_out(con: psycopg.Connection[Any], name: str) -> str:
     """What to do about a setting that is not as it has to be, beyond setting it."""
+    if name in _REPLAYED:
+        return " (in the settings of this replica; or name the server that it follows)"
     if name != "temp_file_limit":
         return ""
     role = con.info.user.replace('"', '""')
@@ -223,7 +243,9 @@ def begin(con: psycopg.Connection[Any], *, lock_timeout: str | None = None) -> N
     """
     con.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY NOT DEFERRABLE")
     version = con.info.server_version
-    names = [*settings(version), *REQUIRED]
+    required = {name: values for name, values in REQUIRED.items() if version < _UNTIL.get(name, version + 1)}
+    required |= _REPLAYED if _replays(con) else {}
+    names = [*settings(version), *required]
     # SHOW, as a worker of a parallel query may see other settings than its leader. A text is read under the settings
     # before it, so what depends on them is sent after them.
     shown = ";\n".join([_lifted(version), *(f'SHOW "{name}"' for name in names)])
@@ -231,7 +253,7 @@ def begin(con: psycopg.Connection[Any], *, lock_timeout: str | None = None) -> N
     row = []
     while cursor.nextset():
         row += [value for (value,) in cursor.fetchall()] if cursor.description is not None else []
-    wanted = {**{n: (v,) for n, v in settings(version).items()}, **REQUIRED}
+    wanted = {**{n: (v,) for n, v in settings(version).items()}, **required}
     wrong = [
         f"{n} is {v}, not {' or '.join(wanted[n])}{_way_out(con, n)}"
         for n, v in zip(names, row[1:], strict=True)
