@@ -13,6 +13,16 @@ REFUSED: list[tuple[str, str, str | None]] = [
     ("SELECT total, COUNT(*) FROM orders", "neither in GROUP BY nor inside an aggregate", "total"),
     ("SELECT (SELECT total FROM orders LIMIT 1)", "LIMIT below an aggregate", None),
     ("SELECT COUNT(*) FROM nation WHERE n_id IN (SELECT nation FROM customer)", "rows of people", None),
+    (
+        "SELECT status, COUNT(*) * 1.0 / SUBSTR (SELECT COUNT(*) FROM orders) AS s FROM orders GROUP BY status",
+        "stands where none is read",
+        None,
+    ),
+    (
+        "SELECT WIDTH_BUCKET(total, 0 / 100, 4) AS b, COUNT(*) AS n FROM orders GROUP BY b",
+        "WIDTH_BUCKET(x, low, high, n) takes constants",
+        "WIDTH_BUCKET(total, 0 / 100, 4",
+    ),
     # chance
     ("SELECT COUNT(*) FROM orders WHERE RANDOM() < 0.5", "RAND", None),
     ("SELECT SUM(LEAST(UUID(), 1)) FROM orders", "is not supported", None),

@@ -230,7 +230,8 @@ def _bucket(reader: Any, node: exp.DateBin) -> Expression:
 
 def _bin(reader: Any, node: exp.WidthBucket) -> Expression:
     """WIDTH_BUCKET(x, low, high, n): 1 to n for n equal bins from low up to high, 0 below, n + 1 from high on."""
-    x, low, high, count = (reader.read(node.args[a]) for a in ("this", "min_value", "max_value", "num_buckets"))
+    given = [node.args.get(a) for a in ("this", "min_value", "max_value", "num_buckets")]
+    x, low, high, count = (Literal(None) if one is None else reader.read(one) for one in given)
     ends = [Fraction(e.value) for e in (low, high) if isinstance(e, Literal) and isinstance(e.value, int | Fraction)]
     number = count.value if isinstance(count, Literal) else None
     if x.kind not in NUMERIC:

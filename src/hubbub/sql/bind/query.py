@@ -129,9 +129,8 @@ def _statement(node: exp.Query, reader: Reader) -> Statement:
         draw = exp.column("draw", "r", quoted=True)
         rowwise.set("order", exp.Order(expressions=[exp.Ordered(this=draw), exp.Ordered(this=place.copy())]))
     full = reader.with_common(tree)
-    names = {t.name for t in full.find_all(exp.Table)}
     sql = printed(full, last=True)
-    outer_tables = tuple(sorted(n for n in names if n in reader.catalog))
+    outer_tables = reader.public_tables(full)
     outputs = relation.outputs if rowwise is not None else None
     described: Mapping[str, Kind] = {}
     if reader.public is not None:
