@@ -29,6 +29,11 @@ class _Fixed:
         return getattr(os, name)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What asks Spark comes first: the worker of xdist that has the first tests starts a Java, and the others none."""
+    items.sort(key=lambda item: "spark" not in getattr(item, "fixturenames", ()))
+
+
 def pytest_collection_finish() -> None:
     """Fourteen thousand tests and all that they import are garbage of no test: they are not looked through again."""
     gc.collect()
