@@ -122,13 +122,10 @@ TEXTS = {
 @pytest.mark.parametrize("name", FRAMES)
 def test_a_column_of_a_frame_is_of_use_or_refused_in_our_words(name: str) -> None:
     frame = FRAMES[name]
-    asked = {
-        "value": (hb.EACH_ROW, ["SELECT COUNT(x) AS c FROM t", "SELECT COUNT(DISTINCT x) AS c FROM t"]),
-        "key": (hb.EACH_ROW, ["SELECT COUNT(*) AS c FROM t WHERE x = 'a'", "SELECT COUNT(*) AS c FROM t WHERE x > 1"]),
-        "unit": ("x", ["SELECT COUNT(*) AS c FROM t"]),
-    }
+    values = ["SELECT COUNT(x) AS c FROM t", "SELECT COUNT(DISTINCT x) AS c FROM t"]
+    keys = ["SELECT COUNT(*) AS c FROM t WHERE x = 'a'", "SELECT COUNT(*) AS c FROM t WHERE x > 1"]
     answered = 0
-    for unit, questions in asked.values():
+    for unit, questions in ((hb.EACH_ROW, [*values, *keys]), ("x", ["SELECT COUNT(*) AS c FROM t"])):
         desk = None
         try:
             desk = Desk({"t": hb.table(frame, unit=unit, max_total=1)})

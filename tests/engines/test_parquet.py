@@ -42,6 +42,9 @@ GROUPS = pa.array(["a" if i % 3 else "b" for i in range(ROWS)])
 
 assert set(COLUMNS) >= SHORT
 
+READER = duckdb.connect()
+"""Reads for all tests: a new one takes longer than what it reads."""
+
 
 def notes(bad: int | None) -> pa.Array:
     return pa.array([BAD if i == bad else "ok" for i in range(ROWS)])
@@ -69,13 +72,12 @@ def both(path: Path) -> tuple[list[Any], list[Any]] | None:
             (known.relation, {}),
             (known.patient.relation("patient0"), {"patient0": known.patient.table}),
         ):
-            with duckdb.connect() as con:
-                for name, load in views.items():
-                    con.register(name, load())
-                try:
-                    found.append(sorted(con.execute(text.format(relation)).fetchall()))
-                except duckdb.Error:
-                    found.append([])
+            for name, load in views.items():
+                READER.register(name, load())
+            try:
+                found.append(sorted(READER.execute(text.format(relation)).fetchall()))
+            except duckdb.Error:
+                found.append([])
         return found[0], found[1]
     finally:
         engine.close()
