@@ -63,8 +63,11 @@ def alarms(case: Case, seeds: int, samples: int, seconds: float) -> int:
 
 @pytest.mark.parametrize("name", sorted(CORRECT))
 def test_a_correct_mechanism_is_quiet_for_some_of_the_seeds(name: str) -> None:
-    """6 runs at confidence 0.95: more than 1 alarm is too many; the streams are fixed. The soak runs 200."""
-    assert alarms(CORRECT[name], 6, 30_000, 20) <= 1
+    """4 runs at confidence 0.95: more than 1 alarm is too many; the streams are fixed. The soak runs 200.
+
+    Bounds that exceeded the truth half of the time would pass for all 11 mechanisms with probability 3e-6.
+    """
+    assert alarms(CORRECT[name], 4, 30_000, 20) <= 1
 
 
 @pytest.mark.soak

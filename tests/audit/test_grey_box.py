@@ -6,6 +6,7 @@ import itertools
 import logging
 import warnings
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any, get_args
 
 import numpy as np
@@ -80,7 +81,6 @@ LEAN = {
     "house": [*HOUSE],
     "delta": [
         *HOUSE[::5],
-        *together(AGGREGATES, "FROM t"),
         *together(AGGREGATES, "FROM t GROUP BY ward", "ward, "),
         *TOGETHER[::3],
     ],
@@ -167,6 +167,12 @@ def one_pair(name: str, relation: Any, questions: Any, neighbour: str, runs: int
     return audited(scene, relation, questions, [chosen], runs)
 
 
+@cache
+def without_a_bug(name: str, relation: Any, questions: tuple[str, ...], neighbour: str, runs: int) -> SessionAudit:
+    """The same for each bug of the same questions."""
+    return one_pair(name, relation, questions, neighbour, runs)
+
+
 @pytest.mark.parametrize(
     ("bug", "expected", "scene", "relation", "questions", "neighbour"),
     PLANTED,
@@ -183,7 +189,7 @@ def test_a_planted_bug_is_caught(
 ) -> None:
     """One pair of neighbours is enough; without the bug it shows nothing."""
     runs = 6 if expected == "reused" else 0
-    assert one_pair(scene, relation, questions, neighbour, runs).violations == ()
+    assert without_a_bug(scene, relation, tuple(questions), neighbour, runs).violations == ()
     bug(monkeypatch)
     found = one_pair(scene, relation, questions, neighbour, runs)
     assert expected in {v.kind for _, _, v in found.violations}, found.violations
