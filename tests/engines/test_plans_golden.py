@@ -3,6 +3,7 @@ those by which bounds are found for it."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 
+import counts
 from engines.test_plans import SHOWN, faults, plans
 from golden.recorded import World, people
 from golden.shop import tables as shop_tables
@@ -69,6 +71,17 @@ def stand_in(con: duckdb.DuckDBPyConnection, read: Mapping[str, pa.Schema]) -> N
         con.execute(f'CREATE OR REPLACE TABLE "{name}" AS SELECT * FROM incoming')
 
 
+def some(questions: Questions) -> Questions:
+    """Each eighth question, and every one that has a word of SQL which none before it has; in the soak, all."""
+    known, kept = set[str](), []
+    for i, (name, sql, more) in enumerate(questions):
+        forms = set(re.findall(r"[A-Z_]{2,}|[-+*/<>=|%]+", sql))
+        if counts.SOAK or i % 8 == 0 or not forms <= known:
+            kept.append((name, sql, more))
+        known |= forms
+    return kept
+
+
 def of_questions(world: World, questions: Questions) -> tuple[dict[str, set[str]], dict[str, int]]:
     """The faults of the plans of questions, by the question; how many plans of each way were seen.
 
@@ -110,7 +123,7 @@ def of_questions(world: World, questions: Questions) -> tuple[dict[str, set[str]
 def test_no_golden_question_has_a_cast_but_ours_or_anything_that_raises(tables: Any, questions: Questions) -> None:
     world = World(tables())
     try:
-        found, seen = of_questions(world, questions)
+        found, seen = of_questions(world, questions := some(questions))
     finally:
         world.close()
     assert found == {}
