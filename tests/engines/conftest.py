@@ -32,6 +32,15 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     session.stop()
 
 
+@pytest.fixture(autouse=True)
+def ansi_as_it_was(request: pytest.FixtureRequest) -> Iterator[None]:
+    """All tests of Spark share one session: what one of them sets is not the next one's, whichever that is."""
+    session = request.getfixturevalue("spark") if "spark" in request.fixturenames else None
+    yield
+    if session is not None:
+        session.conf.unset("spark.sql.ansi.enabled")
+
+
 @pytest.fixture(scope="module")
 def worlds(postgres_server: str) -> Iterator[tuple[Embedded, Postgres]]:
     """The tables of `asked`, empty, on the embedded engine and on another."""
