@@ -34,8 +34,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: "spark" not in getattr(item, "fixturenames", ()))
 
 
+def pytest_collection() -> None:
+    """What is imported and collected is kept to the end: to look through it for garbage took a fifth of the time."""
+    gc.disable()
+
+
 def pytest_collection_finish() -> None:
-    """Fourteen thousand tests and all that they import are garbage of no test: they are not looked through again."""
+    """Seventeen thousand tests and all that they import are garbage of no test: they are not looked through again."""
+    gc.enable()
     gc.collect()
     gc.freeze()
 
