@@ -81,7 +81,9 @@ def shop() -> Iterator[hb.Session]:
     span = hb.between("1995-01-01", "1996-12-31")
     instants = hb.table(MOMENTS, unit="c_id", columns={"status": hb.one_of("F", "O", "P"), "moment": span}, **limits)
     bands = hb.table(ORDERS, unit="c_id", columns={"total": hb.edges(0, 50, 128)}, **limits)
-    with session(**tables(), instants=instants, bands=bands) as opened:
+    rome = {"moment": hb.between("1995-01-01", "1996-12-31", tz="Europe/Rome"), "sent": span}
+    clocks = hb.table(MOMENTS.append_column("sent", MOMENTS["moment"]), unit="c_id", columns=rome, **limits)
+    with session(**tables(), instants=instants, clocks=clocks, bands=bands) as opened:
         yield opened
 
 

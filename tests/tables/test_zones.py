@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from collections import Counter
 from random import Random
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import duckdb
@@ -246,3 +247,108 @@ def test_the_other_meaning_is_refused_with_the_one_that_is_meant() -> None:
 )
 def test_what_has_no_one_moment_is_refused(condition: str, words: str) -> None:
     _refused(f"SELECT COUNT(*) FROM v WHERE {condition}", words, source=WITH_ZONE, columns=BETWEEN)
+
+
+# -- moments beside what clocks show ------------------------------------------------------------------------------
+
+START = dt.datetime(2023, 10, 29, 0, 30)
+"""In UTC; half past two in Rome, for the first time that night."""
+TWO = pa.table(
+    {
+        "id": list(range(150)),
+        "seen": pa.array(MOMENTS, pa.timestamp("us", "UTC")),
+        "left": pa.array([m + dt.timedelta(minutes=90) for m in MOMENTS], pa.timestamp("us", "UTC")),
+    }
+)
+CLOCKS = [
+    {"seen": BETWEEN["seen"], "left": BETWEEN["seen"]},
+    {"seen": hb.between("2022-01-01", "2024-12-31", tz="Europe/Rome"), "left": BETWEEN["seen"]},
+    *(
+        dict.fromkeys(("seen", "left"), hb.between("2022-01-01", "2024-12-31", tz=zone))
+        for zone in ("Asia/Tokyo", "UTC")
+    ),
+]
+LATER = [m for m in MOMENTS if m >= START]
+
+
+@pytest.mark.parametrize("columns", CLOCKS)
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("seen >= '2023-10-29 00:30:00+00'", len(LATER)),
+        ("'2023-10-29 02:30:00+02' <= seen", len(LATER)),
+        ("NOT seen < '2023-10-29T00:30:00Z'", len(LATER)),
+        ("seen IN ('2023-10-29 02:30:00+02', '2023-10-29 02:30:00+01', '2022-01-01 00:00:00+00')", 2),
+        ("seen IN (TIMESTAMPTZ '2023-10-29 02:30:00+02', TIMESTAMP '2023-10-29 12:00' AT TIME ZONE 'Europe/Rome')", 2),
+        ("seen NOT IN ('2023-10-29 02:30:00+02')", 149),
+        ("seen BETWEEN '2023-10-29 02:30:00+02' AND '2023-10-29 02:30:00+01'", 3),
+        ("seen IS NOT DISTINCT FROM '2023-10-29 02:30:00+02'", 1),
+        ("CASE seen WHEN '2023-10-29 02:30:00+02' THEN TRUE ELSE FALSE END", 1),
+        ("seen >= ?", len(LATER)),
+        ("seen BETWEEN ? AND '2023-10-29 02:30:00+01'", 3),
+        ("seen = ?", 1),
+        ("left > seen", 150),
+        ("left - seen = INTERVAL '90' MINUTE", 150),
+        ("EXTRACT(EPOCH FROM seen) >= 1698539400", len(LATER)),
+    ],
+)
+def test_a_moment_is_compared_by_moments_whatever_clocks_show(columns: Any, condition: str, expected: int) -> None:
+    """It was compared with what the clocks show: off by the zone's hours."""
+    there = START.replace(tzinfo=dt.UTC).astimezone(ZoneInfo("America/New_York"))
+    params: Any = {"params": [there]} if "?" in condition else {}
+    table = hb.table(TWO, **{**LIMITED, "columns": columns})
+    with session(epsilon=10**7 * HUGE, v=table) as s:
+        sql = f"SELECT COUNT(*) AS n FROM v WHERE {condition}"
+        assert s.sql(sql, epsilon=HUGE, **params).rows() == [(expected,)]
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ("seen + INTERVAL 1 HOUR >= '2023-10-29 00:30:00+00'", "is a moment, and here the time of a clock is meant"),
+        ("seen >= TIMESTAMP '2023-10-29 00:30:00+00'", "is a moment, and here the time of a clock is meant"),
+        ("DATE_TRUNC('day', seen) <= now()", "say which clocks show it"),
+        ("DATE_DIFF('hour', seen, now()) > 3", "say by which now"),
+        ("CAST(seen AS DATE) = current_date", "AS DATE"),
+        ("DATE_DIFF('hour', seen, left) > 1", "hours cannot be taken together"),
+        ("LEAST(seen, left) = seen", "hours cannot be taken together"),
+        ("COALESCE(left, seen) = seen", "hours cannot be taken together"),
+        ("DATE_TRUNC('day', seen) = DATE_TRUNC('day', left)", "hours cannot be taken together"),
+    ],
+)
+def test_a_moment_beside_a_clock_is_refused_with_what_to_write(asked: str, words: str) -> None:
+    _refused(f"SELECT COUNT(*) AS n FROM v WHERE {asked}", words, source=TWO, columns=CLOCKS[1])
+
+
+@pytest.mark.parametrize("zone", [None, "Europe/Rome", "Asia/Tokyo"])
+def test_now_is_a_moment(zone: str | None) -> None:
+    now = dt.datetime.now(dt.UTC).replace(tzinfo=None)
+    seen = [now + dt.timedelta(minutes=15 + 30 * k) for k in range(-75, 75)]
+    columns = {"seen": hb.between("2022-01-01", "2099-12-31", tz=zone)}
+    clocks = f"AT TIME ZONE '{zone or 'UTC'}'"
+    with session(
+        epsilon=10**7 * HUGE, v=hb.table(pa.table({"id": range(150), "seen": seen}), **LIMITED, columns=columns)
+    ) as s:
+        for condition, expected in (
+            ("seen < now()", 75),
+            ("now() - INTERVAL 1 HOUR <= seen", 77),
+            ("seen BETWEEN now() - INTERVAL 90 MINUTE AND now()", 3),
+            (f"seen < now() {clocks}", 75),
+        ):
+            if zone is not None or "AT" not in condition:
+                assert s.sql(f"SELECT COUNT(*) AS n FROM v WHERE {condition}", epsilon=HUGE).rows() == [(expected,)]
+
+
+def test_what_the_refusals_say_is_answered() -> None:
+    rome = "AT TIME ZONE 'Europe/Rome'"
+    table = hb.table(TWO, **{**LIMITED, "columns": CLOCKS[1]})
+    with session(epsilon=10**7 * HUGE, v=table) as s:
+        for condition in (
+            f"seen <= now() {rome}",
+            f"CAST(seen AS DATE) < CAST(now() {rome} AS DATE)",
+            "seen + INTERVAL 1 HOUR >= '2023-10-29 00:30:00'",
+            f"DATE_DIFF('hour', seen, left {rome}) > 0",
+            f"DATE_TRUNC('day', seen) <= DATE_TRUNC('day', left {rome})",
+        ):
+            ((n,),) = s.sql(f"SELECT COUNT(*) AS n FROM v WHERE {condition}", epsilon=HUGE).rows()
+            assert n > 40, condition

@@ -6,7 +6,7 @@ One `match`, no fallback: a node type that has no case is refused by name, with 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Literal as OneWord
@@ -18,8 +18,18 @@ from hubbub.remedies import Remedy, Rewrite
 from hubbub.sql.bind.calendars import calendar_call, iso_year
 from hubbub.sql.bind.constants import check_constant, number_of, temporal
 from hubbub.sql.bind.kinds import IN_WORDS, ONE_KIND, wrong_kind
+from hubbub.sql.bind.like import like
 from hubbub.sql.bind.rewritten import compared, constant_date, extracted, rewritten, with_interval
-from hubbub.sql.bind.zoned import Moments, is_moment
+from hubbub.sql.bind.zoned import (
+    Moments,
+    by_moments,
+    cast_moment,
+    no_offset,
+    of_one_clock,
+    only_here,
+    says_moment,
+    says_offset,
+)
 from hubbub.sql.text.arguments import unread
 from hubbub.sql.text.calls import with_other_arguments
 from hubbub.sql.text.functions import cast_name, named
@@ -37,7 +47,6 @@ from hubbub.tables.expressions import (
     Expression,
     InList,
     IsNull,
-    Like,
     Literal,
     Logic,
     Negate,
@@ -49,7 +58,6 @@ from hubbub.tables.expressions import (
 from hubbub.tables.functions import FUNCTIONS
 from hubbub.tables.growth import LARGEST, LONGEST, characters
 from hubbub.tables.kinds import NUMERIC, TEMPORAL, Kind
-from hubbub.tables.patterns import like_parts
 
 __all__ = ["ExpressionReader", "function_name"]
 
@@ -132,7 +140,7 @@ class ExpressionReader:
     aggregate: Callable[[exp.Expr], Expression]
     known: Callable[[exp.Expr], Expression | None] = lambda _: None
     subquery: Callable[[exp.Expr], Expression | None] = lambda _: None
-    moments: Mapping[str, Moments] = field(default_factory=dict)
+    moments: dict[str, Moments] = field(default_factory=dict)
     depth: list[None] = field(default_factory=list)
     sizes: dict[int, tuple[Expression, int]] = field(default_factory=dict)
 
@@ -252,7 +260,7 @@ class ExpressionReader:
             case exp.Is():
                 return self._is(node)
             case exp.Like() | exp.ILike() | exp.Escape() if not isinstance(node.expression, exp.Any | exp.All):
-                return self._like(node)
+                return like(self, node)
             case exp.Case():
                 return self._case(node)
             case _:
@@ -335,6 +343,9 @@ class ExpressionReader:
     def _cast(self, node: exp.Expr) -> Expression:
         """A cast that gives NULL where a value has no counterpart; DATE '...' and TIMESTAMP '...' are constants."""
         target = cast_name(node.args["to"])
+        moment = cast_moment(self, node, day=target == "CAST_DATE")
+        if moment is not None:
+            return moment
         if target in ("CAST_DATE", "CAST_TIMESTAMP") and isinstance(node.this, exp.Literal) and node.this.is_string:
             literal = temporal(self, str(node.this.this), node, strictly=target == "CAST_DATE")
             if target == "CAST_DATE" or isinstance(literal.value, dt.datetime):
@@ -368,6 +379,7 @@ class ExpressionReader:
         return same if isinstance(node, exp.NullSafeEQ) else Not(same)
 
     def _one_kind(self, result: Expression, parts: tuple[Expression, ...], word: str, node: exp.Expr) -> Expression:
+        of_one_clock(self, node, *parts)
         for part in parts:
             if not comparable(result.kind, part.kind) or part.kind is Kind.OTHER:
                 raise self.refuse(
@@ -405,6 +417,7 @@ class ExpressionReader:
                 raise self.refuse(says, nodes[i], remedy=way)
             if i in function.constants:
                 check_constant(self, name, argument, nodes[i])
+        of_one_clock(self, node, *arguments)
         call = Call(name, arguments)
         self.check_length(call, node)
         return (
@@ -430,7 +443,11 @@ class ExpressionReader:
         return Compare(op, left, right)
 
     def aligned(self, left: Expression, right: Expression, node: exp.Expr) -> tuple[Expression, Expression]:
-        """The two sides, a text constant beside a date read as a date."""
+        """The two sides, a text constant beside a date read as a date, and moments by moments."""
+        moments = by_moments(self, left, right)
+        if moments is not None:
+            return moments
+        of_one_clock(self, node, left, right)
         left, right = self._as_temporal(left, right, node), self._as_temporal(right, left, node)
         if not comparable(left.kind, right.kind):
             raise self.refuse(
@@ -443,11 +460,13 @@ class ExpressionReader:
 
     def _as_temporal(self, side: Expression, other: Expression, node: exp.Expr) -> Expression:
         if isinstance(side, Literal) and isinstance(side.value, str) and other.kind in (Kind.DATE, Kind.TIMESTAMP):
+            if not only_here(self):
+                no_offset(self, side.value, node)
             return temporal(self, side.value, node)
         return side
 
     def _between(self, node: exp.Expr) -> Expression:
-        if is_moment(node.args["low"]) or is_moment(node.args["high"]):
+        if says_moment(self, node.args["low"]) or says_moment(self, node.args["high"]):
             sides = (exp.GTE, node.args["low"]), (exp.LTE, node.args["high"])
             return Logic("AND", tuple(self.read(kind(this=node.this, expression=end)) for kind, end in sides))
         value = self.read(node.this)
@@ -460,6 +479,8 @@ class ExpressionReader:
             raise self.refuse(
                 "IN with a sub-query is not supported; list the values: IN (1, 2).", node, remedy=Rewrite("IN (1, 2)")
             )
+        if any(says_moment(self, item) or (item.is_string and says_offset(item.this)) for item in node.expressions):
+            return Logic("OR", tuple(self.read(exp.EQ(this=node.this, expression=item)) for item in node.expressions))
         operand = self.read(node.this)
         values: list[Literal] = []
         kind = operand.kind
@@ -492,33 +513,6 @@ class ExpressionReader:
             node,
             remedy=Rewrite("x IS NOT DISTINCT FROM y"),
         )
-
-    def _like(self, node: exp.Expr) -> Expression:
-        escape = None
-        if isinstance(node, exp.Escape):
-            escape_node, node = node.expression, node.this
-            if not (isinstance(escape_node, exp.Literal) and escape_node.is_string and len(escape_node.this) == 1):
-                raise self.refuse("ESCAPE takes one character, such as '!'.", escape_node, remedy=Rewrite("'!'"))
-            escape = str(escape_node.this)
-        if not isinstance(node, exp.Like | exp.ILike):
-            raise self.refuse("ESCAPE belongs to LIKE.", node, remedy=Rewrite("LIKE"))
-        self.only_known_arguments(node)
-        operand, pattern = self.read(node.this), self.read(node.expression)
-        if operand.kind not in (Kind.TEXT, Kind.NULL):
-            says, way = wrong_kind("LIKE looks at text", operand.kind, (Kind.TEXT,))
-            raise self.refuse(says, node.this, remedy=way)
-        if not (isinstance(pattern, Literal) and isinstance(pattern.value, str)):
-            raise self.refuse("LIKE takes a constant pattern, such as 'A%'.", node, remedy=Rewrite("'A%'"))
-        parts = like_parts(pattern.value, escape)
-        if parts is None:
-            doubled = Rewrite(exp.Literal.string(f"{pattern.value}{escape}").sql())
-            raise self.refuse(
-                f"the pattern ends with its escape character; to mean that character write {doubled.example}.",
-                node,
-                remedy=doubled,
-            )
-        like = Like(operand, parts, isinstance(node, exp.ILike))
-        return Not(like) if node.args.get("negate") else like
 
     def _case(self, node: exp.Expr) -> Expression:
         subject = node.args.get("this")

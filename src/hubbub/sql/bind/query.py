@@ -29,6 +29,7 @@ from hubbub.sql.bind.group_by import has_aggregate
 from hubbub.sql.bind.lineage import noisy_outputs, traced
 from hubbub.sql.bind.scope import Catalog, PublicSide, TableInfo, did_you_mean, find_name, meant
 from hubbub.sql.bind.select import select, set_operation
+from hubbub.sql.bind.zoned import NOW
 from hubbub.sql.text.hints import questions_instead
 from hubbub.sql.text.locate import in_place, marked, refuse, written
 from hubbub.sql.text.read import AsWritten
@@ -287,7 +288,9 @@ def _freeze(statement: exp.Query, now: Callable[[], dt.datetime] | None) -> None
             continue
         if isinstance(node, exp.CurrentDate) and node.this:
             continue  # of a zone, which nothing reads
-        node.replace(_constant(now().date() if isinstance(node, exp.CurrentDate) else now(), "now"))
+        constant = _constant(now().date() if isinstance(node, exp.CurrentDate) else now(), "now")
+        constant.meta[NOW] = True
+        node.replace(constant)
 
 
 def _keys(keys: Mapping[str, Sequence[object]] | None) -> dict[str, tuple[object, ...]]:
@@ -394,7 +397,8 @@ def _constant(value: object, name: str) -> exp.Expr:
         case str():
             return exp.Literal.string(value)
         case dt.datetime():
-            return exp.cast(exp.Literal.string(value.isoformat(sep=" ")), "timestamp")
+            kind = "timestamp" if value.tzinfo is None else "timestamptz"
+            return exp.cast(exp.Literal.string(value.isoformat(sep=" ")), kind)
         case dt.date():
             return exp.cast(exp.Literal.string(value.isoformat()), "date")
     raise _no_value(name, f"is a {type(value).__name__}; give text, a number, a date or None")

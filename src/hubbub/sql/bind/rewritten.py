@@ -16,7 +16,7 @@ from sqlglot import exp
 
 from hubbub.remedies import Rewrite
 from hubbub.sql.bind.calendars import formatted_as_mysql
-from hubbub.sql.bind.zoned import compared_with_moment, is_moment, zoned, zoned_call
+from hubbub.sql.bind.zoned import by_moments, compared_with_moment, in_utc, of_one_clock, says_moment, zoned, zoned_call
 from hubbub.sql.text.functions import MOVES
 from hubbub.tables.expressions import (
     Arithmetic,
@@ -341,7 +341,10 @@ def a_duration(reader: ExpressionReader, node: exp.Expr) -> tuple[Expression, Ex
         return None
     end, start = reader.read(node.this), reader.read(node.expression)
     if {end.kind, start.kind} <= TEMPORAL and Kind.TIMESTAMP in (end.kind, start.kind):
-        return end, start
+        moments = by_moments(reader, end, start)
+        if moments is None:
+            of_one_clock(reader, node, end, start)
+        return moments or (end, start)
     return None
 
 
@@ -361,7 +364,7 @@ def epoch(reader: ExpressionReader, node: exp.Expr) -> Expression:
             node,
             remedy=Rewrite("CAST(x AS TIMESTAMP)"),
         )
-    return Arithmetic("/", _microseconds(moment, Literal(EPOCH)), Literal(10**6))
+    return Arithmetic("/", _microseconds(in_utc(reader, moment), Literal(EPOCH)), Literal(10**6))
 
 
 def extracted(reader: ExpressionReader, part: str, node: exp.Expr) -> Expression | None:
@@ -395,6 +398,7 @@ def _age(reader: ExpressionReader, part: str, node: exp.Anonymous) -> Expression
             remedy=Rewrite("DATE_DIFF('month', start, end)"),
         )
     end, start = moments
+    of_one_clock(reader, node, end, start)
     return Case((Compare(">=", end, start),), (_years(end, start),), Negate(_years(start, end)))
 
 
@@ -426,7 +430,7 @@ def compared(reader: ExpressionReader, op: CompareOp, node: exp.Expr) -> Express
         return same if op == "=" else Not(same)
     if isinstance(right, exp.Any) and op == "=":
         return reader.read(exp.In(this=left, expressions=_listed(reader, right)))
-    if is_moment(left) or is_moment(right):
+    if says_moment(reader, left) or says_moment(reader, right):
         return compared_with_moment(reader, op, left, right, reader.moments)
     if isinstance(left, exp.Interval) and not isinstance(right, exp.Interval):
         left, right, op = right, left, _TURNED[op]

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 from zoneinfo import ZoneInfo
 
@@ -24,7 +24,7 @@ from hubbub.errors import PolicyError
 from hubbub.remedies import DeclareRange, Rewrite
 from hubbub.sql.text.locate import in_place, refuse
 from hubbub.tables.columns import Between
-from hubbub.tables.expressions import Column, Compare, CompareOp, Expression, Literal
+from hubbub.tables.expressions import Column, Compare, CompareOp, Expression, Literal, children
 from hubbub.tables.functions import EPOCH
 from hubbub.tables.kinds import TEMPORAL, Kind
 from hubbub.tables.spans import span
@@ -34,8 +34,15 @@ from hubbub.tables.zones import local
 if TYPE_CHECKING:
     from hubbub.sql.bind.expression import ExpressionReader
 
-__all__ = ["Moments", "compared_with_moment", "is_moment", "moments_of", "zoned", "zoned_call"]
+__all__ = [
+    "NOW", "Moments", "by_moments", "cast_moment", "compared_with_moment", "in_utc", "moments_of", "no_offset",
+    "of_one_clock", "only_here", "says_moment", "says_offset", "zoned", "zoned_call",
+]  # fmt: skip
 
+_HERE: Final = "UTC"
+"""The clocks that times show unless something else is said."""
+NOW: Final = "now"
+"""The mark of a constant that is what now() or current_date said when the question was asked."""
 _UTC: Final = frozenset({"UTC", "GMT", "Z", "Etc/UTC", "Etc/GMT", "Zulu", "Universal"})
 _CALLS: Final = frozenset({"TIMEZONE", "FROM_UTC_TIMESTAMP"})
 
@@ -45,6 +52,7 @@ class Moments:
     """A column of times. shown: what questions see of it. first, last: its range in UTC, None where it is not known.
 
     zoned: whether it is of moments, by its source's type or by `tz=`; else of times without a zone, in UTC.
+    clock: the zone whose clocks it shows. asked: that is so by AT TIME ZONE, so a question means these clocks.
     """
 
     column: Column
@@ -53,6 +61,8 @@ class Moments:
     first: dt.datetime | None
     last: dt.datetime | None
     zoned: bool
+    clock: str = _HERE
+    asked: bool = False
 
 
 def moments_of(column: Column, name: str, what: object, *, zoned: bool, hidden: bool) -> Moments:
@@ -62,7 +72,7 @@ def moments_of(column: Column, name: str, what: object, *, zoned: bool, hidden: 
     zone = what.tz if isinstance(what, Between) and not hidden else None
     if zone is None or first is None or last is None:
         return Moments(column, name, column, first, last, zoned)
-    return Moments(column, name, local(column, zone, first, last), first, last, zoned=True)
+    return Moments(column, name, local(column, zone, first, last), first, last, zoned=True, clock=zone)
 
 
 def zoned_call(node: exp.Expr) -> exp.AtTimeZone | None:
@@ -92,7 +102,7 @@ def zoned(reader: ExpressionReader, node: exp.AtTimeZone, known: Mapping[str, Mo
     """
     inner = _bare(node.this)
     zone, inner = _zone(reader, node), zoned_call(inner) or inner
-    if is_moment(inner) and not isinstance(inner, exp.AtTimeZone):
+    if _is_moment(inner) and not isinstance(inner, exp.AtTimeZone):
         return Literal(_instant(reader, inner).replace(tzinfo=dt.UTC).astimezone(ZoneInfo(zone)).replace(tzinfo=None))
     if isinstance(inner, exp.AtTimeZone):
         if _constant(inner.this):
@@ -143,15 +153,18 @@ def _shown(reader: ExpressionReader, column: Moments, zone: str, node: exp.Expr)
             node,
             remedy=remedy,
         )
-    return local(column.column, zone, column.first, column.last)
+    shown = local(column.column, zone, column.first, column.last)
+    asked = replace(column, shown=shown, clock=zone, asked=True)
+    reader.moments.setdefault(f"{column.column.name} AT {zone}", asked)
+    return shown
 
 
 def _moments(reader: ExpressionReader, node: exp.Expr, known: Mapping[str, Moments]) -> Moments:
     """The column of times that a piece of SQL is."""
     read = reader.read(node)
-    for moments in known.values():
-        if read == moments.shown:
-            return moments
+    moments = _moments_of(read, known)
+    if moments is not None:
+        return moments
     if read.kind not in TEMPORAL:
         raise reader.refuse("AT TIME ZONE takes a column of times.", node)
     raise reader.refuse(
@@ -160,6 +173,10 @@ def _moments(reader: ExpressionReader, node: exp.Expr, known: Mapping[str, Momen
         node,
         remedy=Rewrite("DATE_TRUNC('day', at AT TIME ZONE 'Europe/Rome')"),
     )
+
+
+def _moments_of(read: Expression, known: Mapping[str, Moments]) -> Moments | None:
+    return next((moments for moments in known.values() if read == moments.shown and not moments.asked), None)
 
 
 def _zone(reader: ExpressionReader, node: exp.AtTimeZone) -> str:
@@ -194,34 +211,182 @@ def _constant(node: exp.Expr) -> bool:
 # -- constants: a moment, which is compared with columns ------------------------------------------------------
 
 
-def is_moment(node: exp.Expr) -> bool:
-    """Whether a constant says a moment and no time of a clock: AT TIME ZONE once, or TIMESTAMPTZ '...'."""
+def _is_moment(node: exp.Expr) -> bool:
+    """Whether a constant says a moment and no time of a clock: AT TIME ZONE once, TIMESTAMPTZ '...', now(), or a time
+    before or after one of these.
+    """
     node = _bare(node)
+    if isinstance(node, exp.Add | exp.Sub):
+        return _is_moment(node.this) and isinstance(node.expression, exp.Interval)
     if isinstance(node, exp.AtTimeZone):
-        return _constant(node.this) and not is_moment(node.this)
-    return isinstance(node, exp.Cast) and node.args["to"].this is exp.DType.TIMESTAMPTZ and _constant(node)
+        return _constant(node.this) and not _is_moment(node.this)
+    if not isinstance(node, exp.Cast) or not _constant(node):
+        return False
+    kind = node.args["to"].this
+    return kind is exp.DType.TIMESTAMPTZ or (kind is exp.DType.TIMESTAMP and _of_now(node))
+
+
+def says_moment(reader: ExpressionReader, node: exp.Expr) -> bool:
+    """Whether a constant says a moment, where that is not the same as what clocks show."""
+    if not _is_moment(node):
+        return False
+    bare = _bare(node)
+    while isinstance(bare, exp.Add | exp.Sub):
+        bare = _bare(bare.this)
+    return not (_of_now(bare) and only_here(reader))
+
+
+def _of_now(node: exp.Expr) -> bool:
+    """Whether a constant is what now() or current_date said when the question was asked."""
+    return bool(node.meta.get(NOW))
+
+
+def cast_moment(reader: ExpressionReader, node: exp.Expr, *, day: bool) -> Expression | None:
+    """A cast whose constant says a moment, where it is the time of UTC's clocks; None for any other cast.
+
+    Raises QueryError where other clocks are shown as well, or a time without a zone says how far from UTC it is.
+    """
+    if only_here(reader) and says_moment(reader, node):
+        return _moment_of(reader, node)
+    if _of_now(node) and not only_here(reader):
+        way = Rewrite("CAST(now() AT TIME ZONE 'Europe/Rome' AS DATE)" if day else "now() AT TIME ZONE 'Europe/Rome'")
+        raise reader.refuse(
+            f"here columns show the clocks of a zone; say by which now() is read: {way.example}.", node, remedy=way
+        )
+    if _constant(node) and not _is_moment(node):
+        no_offset(reader, str(node.this.this), node)
+    return None
+
+
+def no_offset(reader: ExpressionReader, text: str, node: exp.Expr) -> None:
+    """Refuse a time that says how far from UTC it is where what a clock shows is meant. Raises QueryError."""
+    if says_offset(text):
+        way = Rewrite(f"TIMESTAMPTZ '{text[:40]}'")
+        raise reader.refuse(
+            f"{text[:40]!r} is a moment, and here the time of a clock is meant; compare a column of times with "
+            f"{way.example}.",
+            node,
+            remedy=way,
+        )
+
+
+def in_utc(reader: ExpressionReader, read: Expression) -> Expression:
+    """A column of moments by its moments; anything else as it is."""
+    moments = _moments_of(read, reader.moments)
+    return read if moments is None else moments.column
+
+
+def says_offset(value: object) -> bool:
+    """Whether a text is a time that says how far from UTC it is.
+
+    >>> says_offset("2024-07-01 00:00:00+02"), says_offset("2024-07-01 00:00:00"), says_offset("a+02")
+    (True, False, False)
+    """
+    if not isinstance(value, str) or len(value) <= len("2024-07-01"):
+        return False
+    try:
+        return dt.datetime.fromisoformat(value).tzinfo is not None
+    except ValueError:
+        return False
+
+
+def _moment_of(reader: ExpressionReader, node: exp.Expr) -> Expression:
+    """A constant that says a moment, in UTC."""
+    bare = _bare(node)
+    if isinstance(bare, exp.Add | exp.Sub):
+        return replace(reader, moments={}).read(bare)
+    return Literal(_instant(reader, bare))
+
+
+def _with_offset(reader: ExpressionReader, node: exp.Expr) -> dt.datetime:
+    """The moment that TIMESTAMPTZ '...' says, in UTC."""
+    text = str(node.this.this)
+    try:
+        moment = dt.datetime.fromisoformat(text)
+        if moment.tzinfo is None:
+            raise reader.refuse(
+                "a TIMESTAMPTZ says how far from UTC it is: '2024-07-01 00:00:00+02'.",
+                node,
+                remedy=Rewrite("'2024-07-01 00:00:00+02'"),
+            )
+        return moment.astimezone(dt.UTC).replace(tzinfo=None)
+    except (ValueError, OverflowError):
+        raise reader.refuse(
+            f"{text[:60]!r} is not a time such as '2024-07-01 00:00:00+02'.",
+            node,
+            remedy=Rewrite("'2024-07-01 00:00:00+02'"),
+        ) from None
+
+
+def by_moments(reader: ExpressionReader, left: Expression, right: Expression) -> tuple[Expression, Expression] | None:
+    """The two sides of a comparison by moments: a column beside a text that says how far from UTC it is, or two columns
+    that show other clocks; None for any others.
+    """
+    one, other = (_moments_of(side, reader.moments) for side in (left, right))
+    if one is not None and other is not None and one.clock != other.clock:
+        return one.column, other.column
+    if one is not None and one.column.kind is Kind.TIMESTAMP and _says_offset(right):
+        return one.column, _parsed(right)
+    if other is not None and other.column.kind is Kind.TIMESTAMP and _says_offset(left):
+        return _parsed(left), other.column
+    return None
+
+
+def _says_offset(side: Expression) -> bool:
+    return isinstance(side, Literal) and says_offset(side.value)
+
+
+def _parsed(side: Expression) -> Literal:
+    assert isinstance(side, Literal)
+    return Literal(dt.datetime.fromisoformat(str(side.value)).astimezone(dt.UTC).replace(tzinfo=None))
+
+
+def only_here(reader: ExpressionReader) -> bool:
+    """Whether no column that a question sees shows other clocks than UTC's."""
+    return all(moments.clock == _HERE for moments in reader.moments.values() if not moments.asked)
+
+
+def of_one_clock(reader: ExpressionReader, node: exp.Expr, *sides: Expression) -> None:
+    """Refuse times of several zones' clocks beside each other: an hour here is another hour there.
+
+    Raises QueryError.
+    """
+    if only_here(reader):
+        return
+    clocks = {clock: name for side in sides for clock, name in _clocks(side, reader.moments).items()}
+    if len(clocks) > 1:
+        (one, name), (other, its) = sorted(clocks.items(), key=lambda item: item[0] == _HERE)[:2]
+        raise reader.refuse(
+            f"{name!r} shows clocks of {one}, and {its!r} those of {other}: their hours cannot be taken together. "
+            f"Write {its} AT TIME ZONE '{one}' where it holds moments, or declare both with one zone (`tz=`).",
+            node,
+            remedy=Rewrite(f"{its} AT TIME ZONE '{one}'"),
+        )
+
+
+def _clocks(side: Expression, known: Mapping[str, Moments]) -> dict[str, str]:
+    """The zones whose clocks an expression of times shows, each with a column that does."""
+    if side.kind is not Kind.TIMESTAMP:
+        return {}
+    for moments in known.values():
+        if side == moments.shown:
+            return {moments.clock: moments.name}
+    return {clock: name for child in children(side) for clock, name in _clocks(child, known).items()}
 
 
 def _instant(reader: ExpressionReader, node: exp.Expr) -> dt.datetime:
     """The moment that a constant says, in UTC."""
     node = _bare(node)
+    if isinstance(node, exp.Add | exp.Sub):
+        raise reader.refuse(
+            "say first which clocks show it: now() AT TIME ZONE 'Europe/Rome' - INTERVAL 1 DAY.",
+            node,
+            remedy=Rewrite("now() AT TIME ZONE 'Europe/Rome' - INTERVAL 1 DAY"),
+        )
+    if _of_now(node):
+        return dt.datetime.fromisoformat(str(node.this.this))
     if not isinstance(node, exp.AtTimeZone):
-        text = str(node.this.this)
-        try:
-            moment = dt.datetime.fromisoformat(text)
-            if moment.tzinfo is None:
-                raise reader.refuse(
-                    "a TIMESTAMPTZ says how far from UTC it is: '2024-07-01 00:00:00+02'.",
-                    node,
-                    remedy=Rewrite("'2024-07-01 00:00:00+02'"),
-                )
-            return moment.astimezone(dt.UTC).replace(tzinfo=None)
-        except (ValueError, OverflowError):
-            raise reader.refuse(
-                f"{text[:60]!r} is not a time such as '2024-07-01 00:00:00+02'.",
-                node,
-                remedy=Rewrite("'2024-07-01 00:00:00+02'"),
-            ) from None
+        return _with_offset(reader, node)
     zone = ZoneInfo(_zone(reader, node))
     written = _bare(node.this)
     read = reader.read(
@@ -254,17 +419,23 @@ def compared_with_moment(
     reader: ExpressionReader, op: CompareOp, left: exp.Expr, right: exp.Expr, known: Mapping[str, Moments]
 ) -> Expression:
     """A column against a moment: by moments, whatever clocks show. One of the two sides is a moment."""
-    if is_moment(left) and is_moment(right):
-        one, other = _instant(reader, left), _instant(reader, right)
-        return Compare(op, Literal(one), Literal(other))
-    if is_moment(left):
-        return Compare(op, Literal(_instant(reader, left)), _in_utc(reader, right, known))
-    return Compare(op, _in_utc(reader, left, known), Literal(_instant(reader, right)))
+    if _is_moment(left) and _is_moment(right):
+        return Compare(op, _moment_of(reader, left), _moment_of(reader, right))
+    if _is_moment(left):
+        return Compare(op, _moment_of(reader, left), _in_utc(reader, right, known))
+    return Compare(op, _in_utc(reader, left, known), _moment_of(reader, right))
 
 
 def _in_utc(reader: ExpressionReader, node: exp.Expr, known: Mapping[str, Moments]) -> Expression:
     if _constant(node):
         raise reader.refuse("a moment is compared with a column of times, or with another moment.", node)
+    if not only_here(reader) and _moments_of(reader.read(node), known) is None:
+        raise reader.refuse(
+            "a moment is compared with a column of times, before anything is computed of it; or say which clocks show "
+            "it: now() AT TIME ZONE 'Europe/Rome'.",
+            node,
+            remedy=Rewrite("now() AT TIME ZONE 'Europe/Rome'"),
+        )
     column = _moments(reader, node, known).column
     if column.kind is not Kind.TIMESTAMP:
         raise reader.refuse("a moment is compared with a column of times.", node)
