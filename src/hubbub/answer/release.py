@@ -26,6 +26,7 @@ from hubbub.answer.column import Column
 from hubbub.answer.error import AnswerError
 from hubbub.answer.evaluate import EvaluatedStatement, as_column, floats
 from hubbub.answer.intervals import FIRST_MOMENT, LAST_MOMENT
+from hubbub.answer.printable import in_one_line
 from hubbub.answer.text import AnswerText
 from hubbub.answer.wire import SentAnswer, read_release, written_release
 from hubbub.arguments import a_level
@@ -436,7 +437,10 @@ def _width(width: float, unit: str) -> str:
 
 
 def text_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, words: bool = False) -> str:
-    """Rows of text under their column names, right-aligned; words: left-aligned."""
+    """Rows of text under their column names, right-aligned; words: left-aligned. A cell is one line, and steers no
+    terminal.
+    """
+    columns, rows = [*map(in_one_line, columns)], [[*map(in_one_line, row)] for row in rows]
     widths = [max(len(row[i]) for row in (columns, *rows)) for i in range(len(columns))]
     put = str.ljust if words else str.rjust
     lines = ["  ".join(map(put, row, widths)).rstrip() for row in (columns, *rows)]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-import unicodedata
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, Literal
 
 import click
 
+from hubbub.answer.printable import in_one_line, printable
 from hubbub.errors import HubbubError
 
 if TYPE_CHECKING:
@@ -19,21 +19,6 @@ __all__ = ["INTERRUPTED", "note", "on_terminal", "printable", "show_error", "sho
 
 INTERRUPTED: Final = 130
 """The exit code where a person stopped it, or did not agree."""
-
-
-def printable(text: str) -> str:
-    """`text` without characters that steer a terminal: another analyst's SQL must not write on this screen.
-
-    >>> printable("a\\x1b[2Jb")
-    'a\\\\x1b[2Jb'
-    """
-    return "".join(_visible(character) for character in text.expandtabs(4).replace("\t", " "))
-
-
-def _visible(character: str) -> str:
-    if character == "\n" or unicodedata.category(character) not in ("Cc", "Cf", "Cs", "Zl", "Zp"):
-        return character
-    return character.encode("unicode_escape").decode("ascii")
 
 
 def coloured() -> bool | None:
@@ -78,7 +63,7 @@ def show_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, right: 
     box = ASCII2 if console.options.ascii_only else SIMPLE_HEAD
     table = Table(box=box, header_style="bold", pad_edge=False, show_edge=False)
     for name, is_number in zip(columns, right, strict=True):
-        table.add_column(Text(printable(name)), justify="right" if is_number else "left", overflow="fold")
+        table.add_column(Text(in_one_line(name)), justify="right" if is_number else "left", overflow="fold")
     for row in rows:
-        table.add_row(*(Text(printable(cell)) for cell in row))
+        table.add_row(*(Text(in_one_line(cell)) for cell in row))
     console.print(table)

@@ -14,6 +14,7 @@ import math
 from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
+from typing import Final
 
 from hubbub.file_formats import spreadsheet_text
 from hubbub.ledger.budget import decimal_text
@@ -47,17 +48,23 @@ def as_csv(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     """RFC 4180 with a header and plain newlines; no text is a spreadsheet's formula."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(map(spreadsheet_text, columns))
-    writer.writerows([spreadsheet_text(v) if isinstance(v, str) else plain(v) for v in row] for row in rows)
+    quoting = csv.writer(out, lineterminator="\n", quoting=csv.QUOTE_ALL)  # a lone CR ends a line for who reads it
+    for row in (columns, *rows):
+        cells = [spreadsheet_text(v) if isinstance(v, str) else plain(v) for v in row]
+        (quoting if any(isinstance(c, str) and "\r" in c for c in cells) else writer).writerow(cells)
     return out.getvalue().removesuffix("\n")
 
 
 def as_markdown(columns: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[bool]) -> str:
-    """A table as GitHub and MyST read it."""
+    """A table as GitHub and MyST read it, in which no text is HTML, a link or code."""
     rule = ["---:" if is_number else "---" for is_number in right]
     lines = [[_cell(name) for name in columns], rule, *([_cell(cell) for cell in row] for row in rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
+_PLAIN: Final = str.maketrans({"&": "&amp;", "<": "&lt;"} | {mark: f"\\{mark}" for mark in "\\|`$"})
+"""How what Markdown reads otherwise than it stands is written."""
+
+
 def _cell(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("|", "\\|").replace("\n", " ")
+    return " ".join(text.splitlines()).translate(_PLAIN).replace("](", "]\\(")
