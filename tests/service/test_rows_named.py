@@ -111,3 +111,61 @@ def test_what_is_asked_of_other_rows_beside_a_service_is_not_its_answer(file, by
         assert is_stored(service)  # of its own rows
     with served(declaring(file, OTHERS["source"])) as other:
         assert is_stored(other)  # whoever asked about these
+
+
+@pytest.mark.parametrize("what", ["csv", "rows_kept"])
+def test_what_python_reads_otherwise_of_the_same_file_is_not_a_service_s_answer(file, what):
+    said, of_csv = SOURCE, {}
+    if what == "csv":
+        said, of_csv = 'source = "v.csv"', {"types": {"id": "integer", "x": "integer"}}
+        file.with_name("v.csv").write_text("id,x,w\n1,2,a\n")
+        file.write_text(file.read_text().replace(SOURCE, said))
+    other, policy = file.with_name("other.toml"), load_policy(file)
+    how = {"csv": 'csv = {decimal = ","}', "rows_kept": "rows_kept = 2"}[what]
+    other.write_text(file.read_text().replace(said, f"{said}\n{how}"))
+    source = hb.table(policy.tables["v"].source, unit="id", max_total=1, **of_csv)
+    with hb.Session({"v": source}, budget=policy.budget, ledger=policy.ledger) as session:
+        session.sql(COUNT, epsilon="1")
+        same = session._ledger.versions.newest()["id", "v"]
+        handle = session._ledger._handle
+        assert other_rows.OwnVersions(handle, policy).data_version("id", "v") == same
+        assert other_rows.OwnVersions(handle, load_policy(other)).data_version("id", "v") != same
+
+
+def test_what_waited_while_a_policy_named_other_rows_is_no_answer_of_these(file):
+    """It is run on the rows that are named when it runs, and stored under the version that it was asked at."""
+    other = declaring(file, OTHERS["source"])
+    with served(file) as service:
+        for number in range(5):
+            service.desk.ask("ada", COUNT, {"epsilon": f"0.{number + 1}"}, f"r{number}")
+        before = service.ledger.versions.data_version("id", "v")
+        assert service.ledger.timetable.next_time() is not None
+    versions = set()
+    for each in (file, other, other):
+        with served(each) as service:
+            if each == other:  # nobody asked anything under it before
+                service.desk.ask("bob", COUNT, {"epsilon": "1"}, f"r{len(versions)}")
+            versions.add(service.ledger.versions.data_version("id", "v"))
+    assert len(versions) == 2
+    with served(file) as service:
+        assert service.ledger.versions.data_version("id", "v") != before
+
+
+def test_who_only_checks_issues_no_version(file):
+    with hb.Session.from_policy(declaring(file, OTHERS["source"]), analyst="bob") as session:
+        assert not session.check(COUNT, epsilon="1").stored
+        assert session._ledger.versions.newest() == {}
+        session.sql(COUNT, epsilon="1")
+        assert session.check(COUNT, epsilon="1").stored
+
+
+def test_a_refresh_of_a_table_that_others_read_elsewhere_is_theirs_or_the_service_s_alone(file):
+    other = declaring(file, OTHERS["source"])
+    asked(other)
+    with served(file) as service:
+        service.ledger.steward.refresh("id", "v")
+        mine = service.ledger.versions.data_version("id", "v")
+        with hb.Session.from_policy(other, analyst="bob") as session:
+            session.sql(COUNT, epsilon="1")
+            assert session._ledger.versions.known("id", "v", fingerprint=session._data.mark("v")) != mine
+        assert not is_stored(service)

@@ -43,18 +43,23 @@ class Versions:
         fingerprint: any text that changes when the rows do. One that was not seen since the last declared refresh is a
             refresh; two copies that are asked about in turn keep a version each.
         """
-        with self._handle.reading() as connection:
-            mark = None if fingerprint is None else _mark(connection, fingerprint)
-            known = _marked(connection, space, dataset, mark)
+        known = self.known(space, dataset, fingerprint=fingerprint)
         if known is not None:
             return known
         with self._handle.writing() as writer:
             self._handle.budget(writer.connection, space)
+            mark = None if fingerprint is None else _mark(writer.connection, fingerprint)
             known = _marked(writer.connection, space, dataset, mark)
             if known is not None:
                 return known
             reason = FIRST if version_of(writer.connection, space, dataset) is None else CHANGED
             return issue(writer, space, dataset, reason, mark)
+
+    def known(self, space: str, dataset: str, *, fingerprint: str | None = None) -> str | None:
+        """As `data_version`; None where there is none yet, and then nothing is stored of these rows. Issues none."""
+        with self._handle.reading() as connection:
+            mark = None if fingerprint is None else _mark(connection, fingerprint)
+            return _marked(connection, space, dataset, mark)
 
     def newest(self) -> dict[tuple[str, str], str]:
         """The data version of each data set that has one, by its unit space and its name."""

@@ -120,9 +120,10 @@ class Clerk:
             data = empty_tables(policy, self.lanes.described or {})
             keep_ready()
             self.ledger = _ledger(policy, data)
-            self.ledger.versions = OwnVersions(self.ledger._handle, policy)
+            self.ledger.versions = own = OwnVersions(self.ledger._handle, policy)
             try:
                 agree_on_times(self.ledger, {n: float(t) for n, t in times.items()}, data.spaces())
+                own.end_others(log)
             except BaseException:
                 self.ledger.close()
                 raise

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,7 +19,7 @@ from hubbub.ledger.versions import CHANGED, FIRST, Versions, issue, version_of
 
 if TYPE_CHECKING:
     from hubbub.ledger.handle import Handle
-    from hubbub.ledger.hash_chain import Connection
+    from hubbub.ledger.hash_chain import Connection, Writer
     from hubbub.ledger.policy import Policy
 
 __all__ = ["OwnVersions", "rows_named"]
@@ -39,6 +39,10 @@ def rows_named(policy: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     }
 
 
+OTHER_ROWS: Final = "the policy names other rows, and a question that was asked before waits"
+"""Why a version is issued, where what waits reads them."""
+
+
 class OwnVersions(Versions):
     """The versions of a ledger, as the service of a policy looks at them."""
 
@@ -56,8 +60,7 @@ class OwnVersions(Versions):
         """
         if fingerprint is not None:
             return super().data_version(space, dataset, fingerprint=fingerprint)
-        with self._handle.reading() as connection:
-            known = self._newest(connection, space, dataset)
+        known = self.known(space, dataset)
         if known is not None:
             return known
         with self._handle.writing() as writer:
@@ -68,6 +71,45 @@ class OwnVersions(Versions):
             reason = FIRST if version_of(writer.connection, space, dataset) is None else CHANGED
             return issue(writer, space, dataset, reason, None)
 
+    def known(self, space: str, dataset: str, *, fingerprint: str | None = None) -> str | None:
+        """As of any ledger; without a fingerprint the newest version of the rows that the policy names."""
+        if fingerprint is not None:
+            return super().known(space, dataset, fingerprint=fingerprint)
+        with self._handle.reading() as connection:
+            return self._newest(connection, space, dataset)
+
+    def end_others(self, log: Callable[[str], None] = lambda _: None) -> None:
+        """End the versions of each table of which a question that waits was asked under a policy that names other rows:
+        it reads the rows that are named now, and what it tells is not stored of those. log: where it goes that it was.
+
+        Raises PolicyError where the ledger cannot be read or written.
+        """
+        waiting = "SELECT charge FROM pending WHERE state = 'waiting'"
+        with self._handle.reading() as connection:
+            rows = connection.execute(
+                f"SELECT DISTINCT data_version FROM charge WHERE serial IN ({waiting}) ORDER BY data_version"
+            ).fetchall()
+        for version in dict.fromkeys(one for (several,) in rows for one in str(several).split()):
+            with self._handle.writing() as writer:
+                ended = self._end_other(writer, version)
+            if ended is not None:
+                log(f"table {ended!r}: {OTHER_ROWS}")
+
+    def _end_other(self, writer: Writer, version: str) -> str | None:
+        ask = writer.connection.execute
+        row = ask("SELECT unit_space, dataset, serial FROM data_version WHERE id = ?", (version,)).fetchone()
+        if row is None or str(row[1]) not in self._own:
+            return None
+        space, table, serial = row
+        policies = self._policies_of(writer.connection, version)
+        if all(self._names_the_same(text, table) for text in policies):
+            return None
+        later = "SELECT reason FROM data_version WHERE unit_space = ? AND dataset = ? AND serial > ?"
+        if any(reason not in (FIRST, CHANGED) for (reason,) in ask(later, (space, table, serial)).fetchall()):
+            return None  # a refresh has ended it
+        issue(writer, space, table, OTHER_ROWS, None)
+        return str(table)
+
     def _newest(self, connection: Connection, space: str, dataset: str) -> str | None:
         rows = connection.execute(
             "SELECT id, reason, fingerprint FROM data_version WHERE unit_space = ? AND dataset = ? ORDER BY serial "
@@ -75,7 +117,8 @@ class OwnVersions(Versions):
             (space, dataset),
         ).fetchall()
         for version, reason, mark in rows:
-            policies = self._policies_of(connection, version)
+            same = [one for one, _, its_mark in rows if one == version or (mark is not None and its_mark == mark)]
+            policies = [text for one in same for text in self._policies_of(connection, one)]
             if all(self._names_the_same(text, dataset) for text in policies) and (
                 policies or mark is None or reason != CHANGED
             ):
@@ -102,12 +145,14 @@ class OwnVersions(Versions):
 
     def _names_the_same(self, text: str, table: str) -> bool:
         """Whether a policy names the rows of a table that this one does. What a session in Python declares is JSON: its
-        file, and the table in it.
+        file, the table in it, and how it is read; it copies no rows.
         """
         with suppress(tomllib.TOMLDecodeError):
             return rows_named(tomllib.loads(text)).get(table) == self._own.get(table)
         own = self._policy.tables[table]
         with suppress(ValueError, AttributeError, TypeError, KeyError):
             said = json.loads(text).get(table)
-            return (said["source"], said["inner_table"]) == (str(own.source), str(own.table))
+            named = said["source"], said["inner_table"], said.get("csv")
+            csv = None if own.csv is None else str(own.csv)
+            return own.rows_kept is None and named == (str(own.source), str(own.table), csv)
         return False

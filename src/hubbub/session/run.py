@@ -334,13 +334,14 @@ class Door:
 
     def _version(self, space: str, marks: Mapping[str, str | None]) -> str:
         """A source is known to have changed by a mark of the engine's, which the ledger keys."""
-        return " ".join(
-            self.ledger.versions.data_version(space, name, fingerprint=mark) for name, mark in marks.items()
-        )
+        ask = self.ledger.versions.data_version
+        return " ".join(ask(space, name, fingerprint=mark) for name, mark in marks.items())
 
     def stored(self, request: Request) -> StoredRelease | None:
-        """The stored answer that is as good, if there is one."""
-        return self.stored_at(request, self.version(request))
+        """The stored answer that is as good, if there is one. Whoever only looks issues no version of the rows."""
+        ask, space = self.ledger.versions.known, request.space
+        known = [ask(space, name, fingerprint=self.data.mark(name)) for name in request.tables]
+        return self.stored_at(request, " ".join(map(str, known))) if None not in known else None
 
     def stored_at(self, request: Request, version: str) -> StoredRelease | None:
         """As `stored`, of a version of the rows."""
