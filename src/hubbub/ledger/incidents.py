@@ -44,10 +44,9 @@ def read(ledger: Path | None, incident: str) -> str:
     file = _file(ledger, incident)
     try:
         return file.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise PolicyError(f"no words of an incident {incident} are kept in {file.parent}.") from None
     except OSError as error:
-        raise PolicyError(f"cannot read the incident {incident} in {file.parent}: {error.strerror}.") from error
+        why = "none is kept there" if isinstance(error, FileNotFoundError) else error.strerror
+        raise PolicyError(f"no words of an incident {incident} can be read in {file.parent}: {why}.") from error
 
 
 def _file(ledger: Path | None, incident: str) -> Path:

@@ -63,6 +63,8 @@ class OpenTables:
     Raises PolicyError for a source that is missing or declared wrongly.
     """
 
+    _closed = False
+
     def __init__(self, tables: Mapping[str, PrivateTable | PublicTable]) -> None:
         self.tables = resolved_paths(named_tables(tables))
         self.max_aggregates: int | None = None  # of one question; None: any number
@@ -140,8 +142,10 @@ class OpenTables:
         """A text that changes when the rows of a source do, for the ledger alone; of one whose engine cannot tell, when
         another one is declared in its place.
 
-        Raises PolicyError where its columns are no longer those that were declared.
+        Raises PolicyError where its columns are no longer those that were declared, and after `close`.
         """
+        if self._closed:
+            raise PolicyError("this session is closed. Open another one and ask there. Nothing was charged.")
         self.engine.recheck(name)
         mark, source = self.engine.mark(name), self.tables[name].source
         return str(source) if mark is None and isinstance(source, SparkName) else mark
@@ -231,6 +235,7 @@ class OpenTables:
         return stoppable(lambda: engine.totals(scan, columns, write, public), engine.interrupt)
 
     def close(self) -> None:
-        """Close the engine and the public side."""
+        """Close the engine and the public side. What is asked then is refused before it is charged."""
+        self._closed = True
         self.engine.close()
         self.outer.close()
