@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 import hubbub as hb
+from hubbub.ledger import incidents
 from hubbub.ledger.store import Ledger
 
 COUNT = "SELECT COUNT(*) AS n FROM t"
@@ -32,3 +33,13 @@ def test_a_closed_session_charges_nothing_and_counts_no_failure(place, way):
     session.close()
     with Ledger.open(place, budgets={"id": hb.Budget(9)}) as ledger:
         assert [(each.kind, each.state) for each in ledger.record.history()] == [("question", "shown")]
+
+
+def test_a_steward_reads_the_words_of_an_incident_whatever_store_the_ledger_is_in(place, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    table = hb.table(pa.table({"id": range(9)}), unit="id", max_total=1)
+    with hb.Session({"t": table}, budget=hb.Budget(9), ledger=place, analyst="ada") as session:
+        session._data.engine._con.close()  # type: ignore[attr-defined]  # the engine fails once, after the charge
+        with pytest.raises(hb.EngineError) as failed:
+            session.sql(COUNT, epsilon=1)
+        assert "closed" in incidents.read(session._ledger.path, failed.value.incident)

@@ -455,7 +455,7 @@ class Door:
         """Store the answer, or record the failure, durably."""
         if outcome.payload is None:
             self.ledger.charges.advance(outcome.charge, "failed", incident=outcome.incident)
-            if outcome.words is not None and outcome.incident is not None and self.ledger.path is not None:
+            if outcome.words is not None and outcome.incident is not None and self.ledger.where != "in memory":
                 with suppress(PolicyError):
                     self.ledger.charges.keep_incident(outcome.incident, outcome.words)
             return
