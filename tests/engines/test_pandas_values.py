@@ -80,3 +80,21 @@ def test_a_bad_value_in_a_column_of_pandas_changes_no_other(dtype: Any) -> None:
         assert (same, met[:-1]) == (kind, known), (name, bad)
         tried += 1
     assert tried or dtype == "complex128"
+
+
+@pytest.mark.parametrize("zone", [None, "UTC", "Europe/Rome"])
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+@pytest.mark.parametrize("kind", ["datetime64", "timedelta64"])
+def test_categories_of_moments_are_the_moments(kind: str, unit: str, zone: str | None) -> None:
+    """As a column of them has them: with one category beyond what Python knows all were NULL, or an error."""
+    for far in (5, 2**63 - 1, 1 - 2**63, 2**62):
+        plain = pd.Series(np.array([3, 1, 3, far], "int64").view(f"{kind}[{unit}]"))
+        plain = plain.dt.tz_localize("UTC").dt.tz_convert(zone) if zone and kind == "datetime64" else plain
+        coded = pd.Series(pd.Categorical.from_codes([1, 0, 1, 2], plain.iloc[[1, 0, 3]].reset_index(drop=True)))
+        one, other = (
+            hold("t", Frame(pd.DataFrame({"x": column})), {}).table().column("x") for column in (plain, coded)
+        )
+        assert other.type == one.type
+        assert other.combine_chunks().equals(one.combine_chunks())
+        gone = hold("t", Frame(pd.DataFrame({"x": coded.mask([False, True, False, False])})), {}).table().column("x")
+        assert gone.is_null().to_pylist() == [False, True, *one.is_null().to_pylist()[2:]]

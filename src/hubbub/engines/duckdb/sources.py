@@ -324,22 +324,26 @@ def _pandas_type(column: Any, declared: Kind | None) -> pa.DataType:
 
 
 def _read_pandas(frame: Any, schema: pa.Schema) -> pa.Table:
-    columns = []
-    for i, wanted in enumerate(schema.types):
-        series = frame.iloc[:, i]
-        if wanted == UNUSABLE:
-            columns.append(pa.nulls(len(frame), UNUSABLE))
-            continue
-        if _made_float(str(series.dtype)) and wanted == pa.int64():
-            columns.append(_whole(series))
-            continue
-        if not _of_objects(series) and (quick("pandas") or all(kind != wanted for kind, _ in OBJECTS.values())):
-            with contextlib.suppress(Exception):
-                columns.append(pa.array(series, wanted, from_pandas=True))
-                continue
-        fit = next((fit for kind, fit in OBJECTS.values() if kind == wanted), lambda _: None)
-        columns.append(pa.array(_each_fitted(series, fit), wanted))
+    columns = [_read_series(frame.iloc[:, i], wanted) for i, wanted in enumerate(schema.types)]
     return pa.table(columns, names=schema.names)
+
+
+def _read_series(series: Any, wanted: pa.DataType) -> Any:
+    """A pandas column as one of an Arrow type. Of categories each is read once, as a column of them would be: pyarrow
+    makes objects of those that are moments, and one that has none is NULL, or an error, for all rows.
+    """
+    if wanted == UNUSABLE:
+        return pa.nulls(len(series), UNUSABLE)
+    if _made_float(str(series.dtype)) and wanted == pa.int64():
+        return _whole(series)
+    if str(series.dtype) == "category" and not _of_objects(series):
+        known = _read_series(series.cat.categories.to_series(), wanted)
+        return _standing_at(pa.array(series.cat.codes.to_numpy()), _listed(known))
+    if not _of_objects(series) and (quick("pandas") or all(kind != wanted for kind, _ in OBJECTS.values())):
+        with contextlib.suppress(Exception):
+            return pa.array(series, wanted, from_pandas=True)
+    fit = next((fit for kind, fit in OBJECTS.values() if kind == wanted), lambda _: None)
+    return pa.array(_each_fitted(series, fit), wanted)
 
 
 def has_objects(source: Frame, column: str) -> bool:
