@@ -90,7 +90,7 @@ def test_categories_of_moments_are_the_moments(kind: str, unit: str, zone: str |
     for far in (5, 2**63 - 1, 1 - 2**63, 2**62):
         plain = pd.Series(np.array([3, 1, 3, far], "int64").view(f"{kind}[{unit}]"))
         plain = plain.dt.tz_localize("UTC").dt.tz_convert(zone) if zone and kind == "datetime64" else plain
-        coded = pd.Series(pd.Categorical.from_codes([1, 0, 1, 2], plain.iloc[[1, 0, 3]].reset_index(drop=True)))
+        coded: Any = pd.Series(pd.Categorical.from_codes([1, 0, 1, 2], plain.iloc[[1, 0, 3]].reset_index(drop=True)))
         one, other = (
             hold("t", Frame(pd.DataFrame({"x": column})), {}).table().column("x") for column in (plain, coded)
         )
