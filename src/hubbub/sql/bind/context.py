@@ -237,27 +237,11 @@ class Reader:
             )
         return Path(own_name, spelled, key_name, scan)
 
-    def public_tables(self, full: exp.Expr) -> tuple[str, ...]:
-        """The public tables of a text that is to run outside, in order.
-
-        Raises QueryError if a private one is left in it: a SELECT that stands where nobody has looked for one, as in
-        `SUBSTR (SELECT ...)`.
-        """
-        tables = sorted({t.name for t in full.find_all(exp.Table) if t.name in self.catalog})
-        for name in tables:
-            if self.catalog[name].private:
-                raise self.refuse(
-                    f"a sub-query of {name!r} stands where none is read; put it into brackets of its own, or ask its "
-                    "question on its own.",
-                    None,
-                )
-        return tuple(tables)
-
     def leaf(self, tree: exp.Query, node: exp.Expr) -> PublicRelation:
         """A query over public and released tables, as a relation to join owned rows with."""
         full = self.with_common(tree)
         sql = printed(full)
-        tables = self.public_tables(full)
+        tables = public_tables(self, full)
         released = tuple(sorted({int(t.name[8:]) for t in full.find_all(exp.Table) if is_release(t.name)}))
         if self.public is None:
             clause = tree.args.get("from_") if isinstance(tree, exp.Select) else None
@@ -387,11 +371,29 @@ def printed(tree: exp.Expr, *, last: bool = False) -> str:
     return tree.sql(dialect="duckdb", identify=True, comments=False, copy=not last)
 
 
+def public_tables(reader: Reader, full: exp.Expr) -> tuple[str, ...]:
+    """The public tables of a text that is to run outside, in order.
+
+    Raises QueryError if a private one is left in it: a SELECT that stands where nobody has looked for one, as in
+    `SUBSTR (SELECT ...)`.
+    """
+    tables = sorted({t.name for t in full.find_all(exp.Table) if t.name in reader.catalog})
+    for name in tables:
+        if reader.catalog[name].private:
+            raise reader.refuse(
+                f"a sub-query of {name!r} stands where none is read; put it into brackets of its own, or ask its "
+                "question on its own.",
+                None,
+            )
+    return tuple(tables)
+
+
 __all__ += [
     "TableInfo",
     "everything",
     "is_release",
     "printed",
+    "public_tables",
     "renamed",
     "same_units",
     "too_many_names",

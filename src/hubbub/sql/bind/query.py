@@ -23,7 +23,7 @@ from sqlglot.errors import SqlglotError
 
 from hubbub.errors import QueryError
 from hubbub.remedies import GiveKeys, GiveOptions, GiveParameter, LeaveOut, Rewrite
-from hubbub.sql.bind.context import PrivateRelation, Reader, is_release, printed
+from hubbub.sql.bind.context import PrivateRelation, Reader, is_release, printed, public_tables
 from hubbub.sql.bind.declared import about_declarations
 from hubbub.sql.bind.group_by import has_aggregate
 from hubbub.sql.bind.lineage import noisy_outputs, traced
@@ -131,7 +131,7 @@ def _statement(node: exp.Query, reader: Reader) -> Statement:
         rowwise.set("order", exp.Order(expressions=[exp.Ordered(this=draw), exp.Ordered(this=place.copy())]))
     full = reader.with_common(tree)
     sql = printed(full, last=True)
-    outer_tables = reader.public_tables(full)
+    outer_tables = public_tables(reader, full)
     outputs = relation.outputs if rowwise is not None else None
     described: Mapping[str, Kind] = {}
     if reader.public is not None:
