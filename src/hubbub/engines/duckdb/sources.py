@@ -338,8 +338,7 @@ def _read_series(series: Any, wanted: pa.DataType) -> Any:
         return _whole(series)
     if str(series.dtype) == "category" and not _of_objects(series):
         known = _read_series(series.cat.categories.to_series(), wanted)
-        rows = _standing_at(pa.array(series.cat.codes.to_numpy()), _listed(known))
-        return pa.chunked_array(_in_parts(rows, wanted), wanted)
+        return pa.chunked_array(_in_parts(pa.array(series.cat.codes.to_numpy()), _listed(known), wanted), wanted)
     if not _of_objects(series) and (quick("pandas") or all(kind != wanted for kind, _ in OBJECTS.values())):
         with contextlib.suppress(Exception):
             return pa.array(series, wanted, from_pandas=True)
@@ -347,12 +346,16 @@ def _read_series(series: Any, wanted: pa.DataType) -> Any:
     return pa.array(_each_fitted(series, fit), wanted)
 
 
-def _in_parts(values: Any, wanted: pa.DataType) -> list[Any]:
-    """Values of a type, in parts none of which is beyond the 2 GiB that a plain column of texts or bytes holds."""
-    if values.nbytes < 2**30 or len(values) < 2:
-        return [values.cast(wanted)]
-    half = len(values) // 2
-    return [*_in_parts(values[:half], wanted), *_in_parts(values[half:], wanted)]
+_PART = 2**30  # bytes
+
+
+def _in_parts(places: Any, values: Any, wanted: pa.DataType) -> list[Any]:
+    """The values at places, of a type, in parts that are within the 2 GiB that a plain column of texts holds."""
+    rows = _standing_at(places, values)
+    if rows.nbytes <= _PART or len(rows) < 2:
+        return [rows.cast(wanted)]
+    half = len(places) // 2
+    return [*_in_parts(places[:half], values, wanted), *_in_parts(places[half:], values, wanted)]
 
 
 def has_objects(source: Frame, column: str) -> bool:
