@@ -126,14 +126,17 @@ def some(name: str) -> list[tuple[str, Any, list[str]]]:
 @pytest.mark.parametrize("name", COLUMNS)
 def test_one_value_changes_no_answer_by_more_than_one_person_can(tmp_path: Path, name: str) -> None:
     usual: dict[str, Answers] = {}
+    tried = 0
     for form, odd, questions in some(name):
         plain, far = (handed_over(name, form, value, tmp_path / f"{i}.parquet") for i, value in enumerate((..., odd)))
         if plain is None or far is None or types_of(plain) != types_of(far):
             continue
         before = usual[form] = usual.get(form) or answers_of(plain, questions)
         after = answers_of(far, questions)
+        tried += 1
         assert before.keys() == after.keys(), (form, odd)
         assert {q: (rows, after[q]) for q, rows in before.items() if moved(q, rows, after[q])} == {}, (form, odd)
+    assert tried or not counts.SOAK  # of the part that CI tries, two forms may not have the type
 
 
 def test_the_battery_finds_one_value_that_makes_all_others_missing() -> None:

@@ -310,6 +310,8 @@ def test_a_moment_is_compared_by_moments_whatever_clocks_show(columns: Any, cond
         ("DATE_TRUNC('day', seen) <= now()", "say which clocks show it"),
         ("DATE_DIFF('hour', seen, now()) > 3", "say by which now"),
         ("CAST(seen AS DATE) = current_date", "AS DATE"),
+        ("seen >= '0001-01-01 00:00:00+02'", "in the years 1 to 9999"),
+        ("'9999-12-31 23:00:00-02' IN ('a', 'b') OR seen IN ('9999-12-31 23:00:00-02')", "in the years 1 to 9999"),
         ("DATE_DIFF('hour', seen, left) > 1", "hours cannot be taken together"),
         ("LEAST(seen, left) = seen", "hours cannot be taken together"),
         ("COALESCE(left, seen) = seen", "hours cannot be taken together"),
@@ -318,6 +320,18 @@ def test_a_moment_is_compared_by_moments_whatever_clocks_show(columns: Any, cond
 )
 def test_a_moment_beside_a_clock_is_refused_with_what_to_write(asked: str, words: str) -> None:
     _refused(f"SELECT COUNT(*) AS n FROM v WHERE {asked}", words, source=TWO, columns=CLOCKS[1])
+
+
+@pytest.mark.parametrize("columns", CLOCKS[:2])
+def test_a_text_that_looks_like_a_moment_is_a_text_beside_texts(columns: Any) -> None:
+    rows = TWO.append_column("said", pa.array(["2023-10-29 00:30:00+00", "b", None] * 50))
+    with session(epsilon=10**7 * HUGE, v=hb.table(rows, **{**LIMITED, "columns": columns})) as s:
+        for condition, expected in (
+            ("said = CAST('2023-10-29 00:30:00+00' AS VARCHAR)", 50),
+            ("said IN ('2023-10-29 00:30:00+00', 'b')", 100),
+            ("said >= '2023-10-29 00:30:00+00'", 100),
+        ):
+            assert s.sql(f"SELECT COUNT(*) AS n FROM v WHERE {condition}", epsilon=HUGE).rows() == [(expected,)]
 
 
 @pytest.mark.parametrize("zone", [None, "Europe/Rome", "Asia/Tokyo"])

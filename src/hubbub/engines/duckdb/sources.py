@@ -324,8 +324,7 @@ def _pandas_type(column: Any, declared: Kind | None) -> pa.DataType:
 
 
 def _read_pandas(frame: Any, schema: pa.Schema) -> pa.Table:
-    columns = [_read_series(frame.iloc[:, i], wanted) for i, wanted in enumerate(schema.types)]
-    return pa.table(columns, names=schema.names)
+    return pa.table([_read_series(frame.iloc[:, i], kind) for i, kind in enumerate(schema.types)], names=schema.names)
 
 
 def _read_series(series: Any, wanted: pa.DataType) -> Any:
@@ -415,9 +414,10 @@ def _type_after(
     change: Callable[[pa.ChunkedArray], pa.ChunkedArray], field: pa.Field, otherwise: pa.DataType
 ) -> pa.DataType:
     """The type of a column once it is changed; otherwise: where that cannot be, whatever the values."""
-    with contextlib.suppress(pa.ArrowNotImplementedError):
+    try:
         return change(pa.schema([field]).empty_table().column(0)).type
-    return otherwise
+    except pa.ArrowNotImplementedError:
+        return otherwise
 
 
 def safe_table(table: pa.Table, schema: pa.Schema) -> pa.Table:

@@ -9,6 +9,7 @@ import datetime as dt
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
 from typing import Literal as OneWord
 
 from sqlglot import exp
@@ -27,6 +28,7 @@ from hubbub.sql.bind.zoned import (
     no_offset,
     of_one_clock,
     only_here,
+    same_moment,
     says_moment,
     says_offset,
 )
@@ -343,7 +345,7 @@ class ExpressionReader:
     def _cast(self, node: exp.Expr) -> Expression:
         """A cast that gives NULL where a value has no counterpart; DATE '...' and TIMESTAMP '...' are constants."""
         target = cast_name(node.args["to"])
-        moment = cast_moment(self, node, day=target == "CAST_DATE")
+        moment = cast_moment(self, node, target)
         if moment is not None:
             return moment
         if target in ("CAST_DATE", "CAST_TIMESTAMP") and isinstance(node.this, exp.Literal) and node.this.is_string:
@@ -444,7 +446,7 @@ class ExpressionReader:
 
     def aligned(self, left: Expression, right: Expression, node: exp.Expr) -> tuple[Expression, Expression]:
         """The two sides, a text constant beside a date read as a date, and moments by moments."""
-        moments = by_moments(self, left, right)
+        moments = by_moments(self, left, right, node)
         if moments is not None:
             return moments
         of_one_clock(self, node, left, right)
@@ -479,9 +481,11 @@ class ExpressionReader:
             raise self.refuse(
                 "IN with a sub-query is not supported; list the values: IN (1, 2).", node, remedy=Rewrite("IN (1, 2)")
             )
-        if any(says_moment(self, item) or (item.is_string and says_offset(item.this)) for item in node.expressions):
-            return Logic("OR", tuple(self.read(exp.EQ(this=node.this, expression=item)) for item in node.expressions))
         operand = self.read(node.this)
+        moments = [says_moment(self, item) for item in node.expressions]
+        offsets = (item.is_string and says_offset(item.this) for item in node.expressions)
+        if operand.kind is Kind.TIMESTAMP and (any(moments) or any(offsets)):
+            return Logic("OR", tuple(map(partial(self._same, operand, node), node.expressions, moments)))
         values: list[Literal] = []
         kind = operand.kind
         for item in node.expressions:
@@ -500,6 +504,11 @@ class ExpressionReader:
             values.append(value)
             kind = common_kind((kind, value.kind))
         return InList(operand, tuple(values))
+
+    def _same(self, operand: Expression, node: exp.Expr, item: exp.Expr, moment: bool) -> Expression:
+        if moment:
+            return same_moment(self, operand, item, node)
+        return Compare("=", *self.aligned(operand, self.read(item), item))
 
     def _is(self, node: exp.Expr) -> Expression:
         operand = self.read(node.this)

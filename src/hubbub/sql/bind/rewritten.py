@@ -341,7 +341,7 @@ def a_duration(reader: ExpressionReader, node: exp.Expr) -> tuple[Expression, Ex
         return None
     end, start = reader.read(node.this), reader.read(node.expression)
     if {end.kind, start.kind} <= TEMPORAL and Kind.TIMESTAMP in (end.kind, start.kind):
-        moments = by_moments(reader, end, start)
+        moments = by_moments(reader, end, start, node)
         if moments is None:
             of_one_clock(reader, node, end, start)
         return moments or (end, start)

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "NOW", "Moments", "by_moments", "cast_moment", "compared_with_moment", "in_utc", "moments_of", "no_offset",
-    "of_one_clock", "only_here", "says_moment", "says_offset", "zoned", "zoned_call",
+    "of_one_clock", "only_here", "same_moment", "says_moment", "says_offset", "zoned", "zoned_call",
 ]  # fmt: skip
 
 _HERE: Final = "UTC"
@@ -108,7 +108,7 @@ def zoned(reader: ExpressionReader, node: exp.AtTimeZone, known: Mapping[str, Mo
         if _constant(inner.this):
             moment = _instant(reader, inner)
             return Literal(moment.replace(tzinfo=dt.UTC).astimezone(ZoneInfo(zone)).replace(tzinfo=None))
-        source, column = _zone(reader, inner), _moments(reader, inner.this, known)
+        source, column = _zone(reader, inner), _moments(reader, reader.read(inner.this), inner.this, known)
         if column.zoned:
             raise reader.refuse(
                 f"{column.name!r} holds moments, so AT TIME ZONE twice would set its clocks back; write it once: "
@@ -131,7 +131,7 @@ def zoned(reader: ExpressionReader, node: exp.AtTimeZone, known: Mapping[str, Mo
             node,
             remedy=Rewrite("TIMESTAMP '2024-07-01 00:00:00'"),
         )
-    column = _moments(reader, inner, known)
+    column = _moments(reader, reader.read(inner), inner, known)
     if not column.zoned:
         raise reader.refuse(
             f"{column.name!r} holds times without a zone, in UTC; of these AT TIME ZONE means the moment that clocks "
@@ -159,9 +159,8 @@ def _shown(reader: ExpressionReader, column: Moments, zone: str, node: exp.Expr)
     return shown
 
 
-def _moments(reader: ExpressionReader, node: exp.Expr, known: Mapping[str, Moments]) -> Moments:
-    """The column of times that a piece of SQL is."""
-    read = reader.read(node)
+def _moments(reader: ExpressionReader, read: Expression, node: exp.Expr, known: Mapping[str, Moments]) -> Moments:
+    """The column of times that a piece of SQL is, which was read."""
     moments = _moments_of(read, known)
     if moments is not None:
         return moments
@@ -241,19 +240,24 @@ def _of_now(node: exp.Expr) -> bool:
     return bool(node.meta.get(NOW))
 
 
-def cast_moment(reader: ExpressionReader, node: exp.Expr, *, day: bool) -> Expression | None:
-    """A cast whose constant says a moment, where it is the time of UTC's clocks; None for any other cast.
+def cast_moment(reader: ExpressionReader, node: exp.Expr, target: str | None) -> Expression | None:
+    """A cast whose constant says a moment, where it is the time of UTC's clocks; None for any other cast. target: to
+    what it is cast, as the functions name it.
 
     Raises QueryError where other clocks are shown as well, or a time without a zone says how far from UTC it is.
     """
     if only_here(reader) and says_moment(reader, node):
         return _moment_of(reader, node)
     if _of_now(node) and not only_here(reader):
-        way = Rewrite("CAST(now() AT TIME ZONE 'Europe/Rome' AS DATE)" if day else "now() AT TIME ZONE 'Europe/Rome'")
+        way = Rewrite(
+            "CAST(now() AT TIME ZONE 'Europe/Rome' AS DATE)"
+            if target == "CAST_DATE"
+            else "now() AT TIME ZONE 'Europe/Rome'"
+        )
         raise reader.refuse(
             f"here columns show the clocks of a zone; say by which now() is read: {way.example}.", node, remedy=way
         )
-    if _constant(node) and not _is_moment(node):
+    if target == "CAST_TIMESTAMP" and _constant(node):
         no_offset(reader, str(node.this.this), node)
     return None
 
@@ -298,9 +302,8 @@ def _moment_of(reader: ExpressionReader, node: exp.Expr) -> Expression:
     return Literal(_instant(reader, bare))
 
 
-def _with_offset(reader: ExpressionReader, node: exp.Expr) -> dt.datetime:
-    """The moment that TIMESTAMPTZ '...' says, in UTC."""
-    text = str(node.this.this)
+def _with_offset(reader: ExpressionReader, text: str, node: exp.Expr) -> dt.datetime:
+    """The moment of a time that says how far from UTC it is, in UTC. Raises QueryError for a text that is none."""
     try:
         moment = dt.datetime.fromisoformat(text)
         if moment.tzinfo is None:
@@ -312,33 +315,31 @@ def _with_offset(reader: ExpressionReader, node: exp.Expr) -> dt.datetime:
         return moment.astimezone(dt.UTC).replace(tzinfo=None)
     except (ValueError, OverflowError):
         raise reader.refuse(
-            f"{text[:60]!r} is not a time such as '2024-07-01 00:00:00+02'.",
+            f"{text[:60]!r} is not a time such as '2024-07-01 00:00:00+02', in the years 1 to 9999 of UTC.",
             node,
             remedy=Rewrite("'2024-07-01 00:00:00+02'"),
         ) from None
 
 
-def by_moments(reader: ExpressionReader, left: Expression, right: Expression) -> tuple[Expression, Expression] | None:
+def by_moments(
+    reader: ExpressionReader, left: Expression, right: Expression, node: exp.Expr
+) -> tuple[Expression, Expression] | None:
     """The two sides of a comparison by moments: a column beside a text that says how far from UTC it is, or two columns
     that show other clocks; None for any others.
     """
     one, other = (_moments_of(side, reader.moments) for side in (left, right))
-    if one is not None and other is not None and one.clock != other.clock:
-        return one.column, other.column
-    if one is not None and one.column.kind is Kind.TIMESTAMP and _says_offset(right):
-        return one.column, _parsed(right)
-    if other is not None and other.column.kind is Kind.TIMESTAMP and _says_offset(left):
-        return _parsed(left), other.column
+    if one is not None and other is not None:
+        return None if one.clock == other.clock else (one.column, other.column)
+    if one is not None and isinstance(right, Literal) and says_offset(right.value):
+        return one.column, Literal(_with_offset(reader, str(right.value), node))
+    if other is not None and isinstance(left, Literal) and says_offset(left.value):
+        return Literal(_with_offset(reader, str(left.value), node)), other.column
     return None
 
 
-def _says_offset(side: Expression) -> bool:
-    return isinstance(side, Literal) and says_offset(side.value)
-
-
-def _parsed(side: Expression) -> Literal:
-    assert isinstance(side, Literal)
-    return Literal(dt.datetime.fromisoformat(str(side.value)).astimezone(dt.UTC).replace(tzinfo=None))
+def same_moment(reader: ExpressionReader, read: Expression, item: exp.Expr, node: exp.Expr) -> Expression:
+    """Whether what stands before IN is the moment that an item of it says. node: where it stands."""
+    return Compare("=", _in_utc(reader, read, node, reader.moments), _moment_of(reader, item))
 
 
 def only_here(reader: ExpressionReader) -> bool:
@@ -386,7 +387,7 @@ def _instant(reader: ExpressionReader, node: exp.Expr) -> dt.datetime:
     if _of_now(node):
         return dt.datetime.fromisoformat(str(node.this.this))
     if not isinstance(node, exp.AtTimeZone):
-        return _with_offset(reader, node)
+        return _with_offset(reader, str(node.this.this), node)
     zone = ZoneInfo(_zone(reader, node))
     written = _bare(node.this)
     read = reader.read(
@@ -422,21 +423,25 @@ def compared_with_moment(
     if _is_moment(left) and _is_moment(right):
         return Compare(op, _moment_of(reader, left), _moment_of(reader, right))
     if _is_moment(left):
-        return Compare(op, _moment_of(reader, left), _in_utc(reader, right, known))
-    return Compare(op, _in_utc(reader, left, known), _moment_of(reader, right))
+        return Compare(op, _moment_of(reader, left), _column_in_utc(reader, right, known))
+    return Compare(op, _column_in_utc(reader, left, known), _moment_of(reader, right))
 
 
-def _in_utc(reader: ExpressionReader, node: exp.Expr, known: Mapping[str, Moments]) -> Expression:
+def _column_in_utc(reader: ExpressionReader, node: exp.Expr, known: Mapping[str, Moments]) -> Expression:
     if _constant(node):
         raise reader.refuse("a moment is compared with a column of times, or with another moment.", node)
-    if not only_here(reader) and _moments_of(reader.read(node), known) is None:
+    return _in_utc(reader, reader.read(node), node, known)
+
+
+def _in_utc(reader: ExpressionReader, read: Expression, node: exp.Expr, known: Mapping[str, Moments]) -> Expression:
+    if not only_here(reader) and _moments_of(read, known) is None:
         raise reader.refuse(
             "a moment is compared with a column of times, before anything is computed of it; or say which clocks show "
             "it: now() AT TIME ZONE 'Europe/Rome'.",
             node,
             remedy=Rewrite("now() AT TIME ZONE 'Europe/Rome'"),
         )
-    column = _moments(reader, node, known).column
+    column = _moments(reader, read, node, known).column
     if column.kind is not Kind.TIMESTAMP:
         raise reader.refuse("a moment is compared with a column of times.", node)
     return column
