@@ -12,12 +12,14 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import hubbub as hb
 from hubbub.engines.duckdb import csv_files, sources
+from hubbub.engines.duckdb.engine import DuckDBEngine
 from hubbub.engines.duckdb.parquet import Patient
 from hubbub.engines.duckdb.sources import Held
 from hubbub.errors import EngineError, PolicyError
@@ -240,6 +242,61 @@ def test_a_csv_is_read_whole_or_again(tmp_path: Path, monkeypatch: pytest.Monkey
         with pytest.raises(EngineError, match="incident"):
             session.sql("SELECT COUNT(*) AS n FROM v WHERE x >= 0", epsilon=20)
         assert turns[0] == 99 - sources.READINGS
+
+
+CHANGES = {
+    "renamed": "ALTER TABLE v RENAME COLUMN id TO other",
+    "of another type": "DROP TABLE v; CREATE TABLE v (id TEXT, x INTEGER); INSERT INTO v VALUES ('1', 1)",
+    "a view": "ALTER TABLE v RENAME TO w; CREATE VIEW v AS SELECT id, x FROM w",
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_sqlite_table_that_is_another_since_the_charge_is_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    """Of a column that was gone, SQLite took the quoted name for a text: fifty people were one unit, 'id'."""
+    path, table = tmp_path / "v.sqlite", Held.table
+    with contextlib.closing(sqlite3.connect(path)) as con:
+        con.execute("CREATE TABLE v (id TEXT, x INTEGER)" if change == "renamed" else "CREATE TABLE v (id INTEGER, x)")
+        con.executemany("INSERT INTO v VALUES (?, 1)", [(i,) for i in range(50)])
+        con.commit()
+
+    def late(self: Held) -> pa.Table:
+        with contextlib.closing(sqlite3.connect(path)) as con:
+            con.executescript(CHANGES[change])
+        monkeypatch.undo()
+        return table(self)
+
+    declared = hb.table(path, table="v", unit="id", max_total=1)
+    with hb.Session({"v": declared}, budget=hb.Budget(100), ledger=None) as session:
+        monkeypatch.setattr(Held, "table", late)
+        with pytest.raises(EngineError, match="incident"):
+            session.sql("SELECT COUNT(*) AS n FROM v", epsilon=50)
+        assert session.remaining == 50
+
+
+def test_a_database_that_is_overwritten_while_it_is_read_is_not_answered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Blocks of the old file and blocks of the new one are nobody's rows."""
+    for name, people in (("v", 50), ("other", 20)):
+        with duckdb.connect(tmp_path / f"{name}.duckdb") as con:
+            con.execute(f"CREATE TABLE v AS SELECT range AS id FROM range({people})")
+    path, answers = tmp_path / "v.duckdb", DuckDBEngine._answers
+
+    def during(self: DuckDBEngine, *asked: Any) -> Any:
+        path.write_bytes((tmp_path / "other.duckdb").read_bytes())
+        monkeypatch.undo()
+        return answers(self, *asked)
+
+    declared = hb.table(path, table="v", unit="id", max_total=1)
+    with hb.Session({"v": declared}, budget=hb.Budget(100), ledger=None) as session:
+        assert session.sql("SELECT COUNT(*) AS n FROM v", epsilon=20).rows() == [(50,)]
+        monkeypatch.setattr(DuckDBEngine, "_answers", during)
+        with pytest.raises(EngineError, match="incident"):
+            session.sql("SELECT COUNT(*) AS n FROM v WHERE id >= 0", epsilon=20)
+        assert session.remaining == 60
 
 
 @pytest.mark.parametrize("form", ["csv", "sqlite", "parquet"])

@@ -371,7 +371,8 @@ class DuckDBEngine:
 
         Raises EngineError where the engine fails, or a file changes at each reading or in its columns.
         """
-        files = sorted({scan.table for scan in scans(relation) if self._known[scan.table].physical is not None})
+        read = {scan.table for scan in scans(relation)}
+        files = sorted(name for name in read if self._known[name].physical is not None or name in self._stamped)
         with self._call() as call:
             for _ in range(READINGS):
                 before = self._stamps(files)
@@ -396,7 +397,9 @@ class DuckDBEngine:
         """What tells whether any of these files is written anew; None where one no longer has its columns."""
         try:
             stamps = [stamp_of(self._files[name]) for name in files]
-            return stamps if all(self._same_columns(name, self._known[name]) for name in files) else None
+            known = {name: self._known[name] for name in files}
+            same = (self._is_the_same(n) if k.physical is None else self._same_columns(n, k) for n, k in known.items())
+            return stamps if all(same) else None
         except (OSError, PolicyError):
             return None
 

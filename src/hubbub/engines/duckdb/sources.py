@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -247,14 +248,13 @@ def hold(
 
 def _hold_sqlite(name: str, source: SqliteFile, types: Mapping[str, Kind], *, trusted: bool) -> Held:
     path, inner = source.path, source.table
-    kinds = sqlite_columns(name, path, inner, types, trusted=trusted)
+    columns = partial(sqlite_columns, name, path, inner, types, trusted=trusted)
+    kinds = columns()
     schema = pa.schema([(column, OBJECTS[kind][0] if kind else UNUSABLE) for column, kind in kinds.items()])
     return Held(
-        schema,
-        lambda: read_sqlite(path, inner, schema, kinds),
-        lambda: stamp_of(path),
-        lambda: sqlite_columns(name, path, inner, types, trusted=trusted) == kinds,
-    )
+        schema, lambda: read_sqlite(path, inner, schema, kinds, columns), lambda: stamp_of(path),
+        lambda: columns() == kinds,
+    )  # fmt: skip
 
 
 def _hold_sheet(name: str, source: Sheet, types: Mapping[str, Kind]) -> Held:

@@ -82,15 +82,24 @@ def sqlite_tables(name: str, path: str) -> list[str]:
     raise PolicyError(f"table {name!r}: {path!r} cannot be opened as a SQLite file, or another program holds it.")
 
 
-def read_sqlite(path: str, inner: str, schema: pa.Schema, kinds: Mapping[str, Kind | None]) -> pa.Table:
-    """The rows of a table, of the schema that was promised, as they are in one transaction.
+def read_sqlite(
+    path: str,
+    inner: str,
+    schema: pa.Schema,
+    kinds: Mapping[str, Kind | None],
+    now: Callable[[], Mapping[str, Kind | None]],
+) -> pa.Table:
+    """The rows of a table, of the schema that was promised, as they are in one transaction. kinds: of its columns when
+    the schema was made. now: looks at them again. Of a column that is gone SQLite takes the quoted name for a text: all
+    rows would be one unit's.
 
-    Raises OSError where the file is being written.
+    Raises OSError where the file is being written, or its columns have changed.
     """
-    if _writing(path):
-        raise OSError("the file is being written")
+    if now() != kinds:
+        raise OSError("the columns of a SQLite table have changed")
     fits = [_FITS.get(kinds[column], lambda _: None) for column in schema.names]
-    columns, tables = [quoted(column) for column in schema.names], [schema.empty_table()]
+    columns = [f"{quoted(inner)}.{quoted(column)}" for column in schema.names]  # never a text
+    tables = [schema.empty_table()]
     with _opened(path) as con:
         wide = _WIDE.get(con.execute("PRAGMA encoding").fetchone()[0])
         if wide is not None:
@@ -98,6 +107,8 @@ def read_sqlite(path: str, inner: str, schema: pa.Schema, kinds: Mapping[str, Ki
         cursor = con.execute(f"SELECT {', '.join(columns)} FROM {quoted(inner)}")
         while rows := cursor.fetchmany(_MANY):
             tables.append(rows_as_table(rows, schema, fits))
+    if _writing(path):
+        raise OSError("the file is being written")
     return pa.concat_tables(tables)
 
 
