@@ -76,9 +76,9 @@ QUICK_PATHS: Final = {
         "tests/engines/test_plain.py",
     ),
     "pandas": QuickPath(
-        "hubbub.engines.duckdb.sources",
+        "hubbub.engines.duckdb.pandas_columns",
         "pyarrow takes a whole column of pandas",
-        "each object becomes what it is in the column, or NULL",
+        "a value is there what pyarrow makes of it alone, or NULL",
         "tests/engines/test_plain.py",
     ),
     "declared lists": QuickPath(

@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 
 import hubbub as hb
+from hubbub.engines.duckdb.arrow_columns import safe_schema, safe_table
 from hubbub.engines.duckdb.parquet import _text_of
-from hubbub.engines.duckdb.sources import _safe_schema, safe_table
 
 pytestmark = pytest.mark.filterwarnings("ignore:ledger=None")
 
@@ -22,10 +22,10 @@ def test_coded_texts_are_written_out_with_long_places_and_bad_bytes_are_null(kin
     codes = codes.cast(kind) if kind != pa.string_view() else pa.array(["a", None, "c"], kind)
     column = pa.DictionaryArray.from_arrays(pa.array([2, 0, 1, None, 0]), codes)
     table = pa.table({"x": pa.chunked_array([column, column])})
-    found = safe_table(table, _safe_schema(table.schema)).column("x")
+    found = safe_table(table, safe_schema(table.schema)).column("x")
     assert found.type == pa.large_string()
     assert found.to_pylist() == ["c", "a", None, None, "a"] * 2
-    assert _safe_schema(table.schema).field("x").type == pa.large_string()
+    assert safe_schema(table.schema).field("x").type == pa.large_string()
 
 
 @pytest.mark.parametrize("places", [pa.int16(), pa.int32(), pa.int64()], ids=str)
@@ -33,8 +33,8 @@ def test_runs_are_written_out_with_long_places(places: pa.DataType) -> None:
     """Of short places pyarrow writes beyond what it has, where runs are of more than 2 GiB: the process ends."""
     runs = pa.RunEndEncodedArray.from_arrays(pa.array([2, 3, 7], places), pa.array(["a", None, "c"]))
     table = pa.table({"x": pa.chunked_array([runs.slice(1, 4), runs, runs.slice(7)])})
-    found = safe_table(table, _safe_schema(table.schema)).column("x")
-    assert _safe_schema(table.schema).field("x").type == found.type == pa.large_string()
+    found = safe_table(table, safe_schema(table.schema)).column("x")
+    assert safe_schema(table.schema).field("x").type == found.type == pa.large_string()
     assert found.to_pylist() == ["a", None, "c", "c", "a", "a", None, "c", "c", "c", "c"]
 
 
@@ -42,7 +42,7 @@ def test_runs_are_written_out_with_long_places(places: pa.DataType) -> None:
 def test_runs_of_more_than_two_gibibytes_end_no_process() -> None:
     runs = pa.RunEndEncodedArray.from_arrays(pa.array([2**16 + 1], pa.int32()), pa.array(["x" * 2**15]))
     table = pa.table({"x": pa.chunked_array([runs])})
-    assert len(safe_table(table, _safe_schema(table.schema)).column("x")) == 2**16 + 1
+    assert len(safe_table(table, safe_schema(table.schema)).column("x")) == 2**16 + 1
 
 
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_string()], ids=str)
@@ -50,7 +50,7 @@ def test_texts_of_which_one_is_bad_stay_in_pieces_that_hold_them(kind: pa.DataTy
     bytes_of = pa.large_binary() if kind == pa.large_string() else pa.binary()
     raw = [pa.array(values, bytes_of).view(kind) for values in ([b"a", b"\xff"], [b"b"])]
     table = pa.table({"x": pa.chunked_array(raw)})
-    found = safe_table(table, _safe_schema(table.schema)).column("x")
+    found = safe_table(table, safe_schema(table.schema)).column("x")
     assert [chunk.to_pylist() for chunk in found.chunks] == [["a", None], ["b"]]
     assert found.type == kind
 
@@ -59,7 +59,7 @@ def test_texts_of_which_one_is_bad_stay_in_pieces_that_hold_them(kind: pa.DataTy
 def test_one_bad_text_among_more_than_two_gibibytes_is_null_and_no_error() -> None:
     whole = pa.array([b"x" * 2**29] * 2, pa.binary()).view(pa.string())
     table = pa.table({"x": pa.chunked_array([whole, whole, pa.array([b"\xff"]).view(pa.string())])})
-    found = safe_table(table, _safe_schema(table.schema)).column("x")
+    found = safe_table(table, safe_schema(table.schema)).column("x")
     assert (found.null_count, len(found)) == (1, 5)
 
 

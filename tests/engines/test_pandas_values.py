@@ -14,7 +14,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from hubbub.engines.duckdb import sources
+from hubbub.engines.duckdb import pandas_columns
 from hubbub.engines.duckdb.sources import Frame, hold
 
 DAY = pd.Timestamp("2020-01-01")
@@ -83,6 +83,54 @@ def test_a_bad_value_in_a_column_of_pandas_changes_no_other(dtype: Any) -> None:
     assert tried or dtype == "complex128"
 
 
+class Degrees(pd.api.extensions.ExtensionDtype):
+    """A type of columns that somebody else wrote."""
+
+    name, type, na_value = "degrees", float, float("nan")
+
+    @classmethod
+    def construct_array_type(cls) -> Any:
+        return Thermometers
+
+
+class Thermometers(pd.api.extensions.ExtensionArray):
+    """Its code fails for a whole column at one value, and is read as one of `kind`."""
+
+    kind: pa.DataType
+    dtype: Any = Degrees()
+
+    def __init__(self, values: Any) -> None:
+        self.values = np.asarray(values)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, place: Any) -> Any:
+        there = self.values[place]
+        return there if np.isscalar(there) else Thermometers(there)
+
+    def copy(self) -> Any:
+        return Thermometers(self.values.copy())
+
+    def __arrow_array__(self, type: Any = None) -> Any:
+        if (self.values == -1.0).any():
+            raise RuntimeError(str(self.values))
+        return pa.array(self.values, pa.float64()).cast(type or self.kind)
+
+
+@pytest.mark.parametrize("kind", [pa.float32(), pa.float64(), pa.int64(), pa.int16()], ids=str)
+def test_a_value_at_which_the_code_of_a_dtype_fails_changes_no_other(kind: pa.DataType) -> None:
+    """All rows were NULL then, or what others made of each value."""
+    Thermometers.kind = kind
+    others = [1.0, 2.0, 3.0, 4.0, 5.0]
+    for values in (others, [*others, -1.0], [-1.0, *others, -1.0, 7.0], [-1.0]):
+        column = pd.Series(Thermometers(np.array(values)))
+        assert str(column.dtype) == "degrees"
+        of_type, met = read(column)
+        assert of_type == kind
+        assert met == [repr(None if v == -1.0 else pa.scalar(v).cast(kind).as_py()) for v in values]
+
+
 @pytest.mark.parametrize("zone", [None, "UTC", "Europe/Rome"])
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
 @pytest.mark.parametrize("kind", ["datetime64", "timedelta64"])
@@ -103,7 +151,7 @@ def test_categories_of_moments_are_the_moments(kind: str, unit: str, zone: str |
 
 def test_categories_of_long_texts_are_read_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Written out, a few of them are beyond the 2 GiB that one column holds."""
-    monkeypatch.setattr(sources, "_PART", 100)
+    monkeypatch.setattr(pandas_columns, "_PART", 100)
     coded = pd.Series(pd.Categorical.from_codes([0, 1, -1] * 13, ["x" * 40, "y" * 40]))
     held = hold("t", Frame(pd.DataFrame({"x": coded})), {}).table().column("x")
     assert held.num_chunks > 9

@@ -7,29 +7,25 @@ one person never changes how another person's row is read.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from hubbub.addresses import looks_like_connection, masked
+from hubbub.engines.duckdb.arrow_columns import UNUSABLE, safe_schema, safe_table, with_zone
 from hubbub.engines.duckdb.csv_files import csv_header, read_csv
-from hubbub.engines.duckdb.fitted import OBJECTS, fitted
+from hubbub.engines.duckdb.fitted import OBJECTS
+from hubbub.engines.duckdb.pandas_columns import of_objects, pandas_type, read_pandas
 from hubbub.engines.duckdb.sheets import read_sheet, sheet_columns
 from hubbub.engines.duckdb.sqlite_file import read_sqlite, sqlite_columns
-from hubbub.engines.duckdb.utf8 import as_utf8, utf8_texts
 from hubbub.errors import PolicyError
 from hubbub.file_formats import FILES, Csv, files_of, kind_of_file, several_files
-from hubbub.late import late
-from hubbub.plain import quick
 from hubbub.remedies import CorrectName, DeclareOption, DeclareType, DeclareWithout
 from hubbub.spelling import meant_by
 from hubbub.tables.declare import PrivateTable, PublicTable
@@ -48,13 +44,10 @@ __all__ = [
     "SqliteFile",
     "has_objects",
     "hold",
-    "safe_table",
     "source_of",
     "stamp_of",
     "stats_of",
 ]
-
-pc = late("pyarrow.compute")
 
 
 @dataclass(frozen=True)
@@ -101,9 +94,6 @@ Source = ParquetFile | CsvFile | DuckDBFile | SqliteFile | Sheet | Frame
 
 READINGS = 3
 """How often a file is read, or a question, where files are written anew meanwhile."""
-_DAY = 86_400_000  # milliseconds
-UNUSABLE = pa.list_(pa.null())
-"""The type of a column that no question can use."""
 
 
 def source_of(name: str, table: PrivateTable | PublicTable) -> Source:
@@ -225,9 +215,9 @@ def hold(
         if len(set(labels)) < len(labels):
             raise PolicyError(f"table {name!r}: two columns of the frame have the same name; rename one.")
         places = list(enumerate(labels))
-        schema = pa.schema([(label, _pandas_type(frame.iloc[:0, i], types.get(label))) for i, label in places])
-        safe = _safe_schema(schema)
-        return Held(safe, lambda: safe_table(_read_pandas(frame, schema), safe), zoned=_with_zone(schema))
+        schema = pa.schema([(label, pandas_type(frame.iloc[:0, i], types.get(label))) for i, label in places])
+        safe = safe_schema(schema)
+        return Held(safe, lambda: safe_table(read_pandas(frame, schema), safe), zoned=with_zone(schema))
     problem = None
     try:
         reader = frame if isinstance(frame, pa.Table) else pa.RecordBatchReader.from_stream(frame)
@@ -238,11 +228,11 @@ def hold(
         problem = "it cannot be read as Arrow"
     if problem:
         raise PolicyError(f"table {name!r}: the frame ({type(frame).__name__}) cannot be used: {problem}.")
-    safe = _safe_schema(schema)
+    safe = safe_schema(schema)
     return Held(
         safe,
         lambda: safe_table(reader if isinstance(reader, pa.Table) else reader.read_all(), safe),
-        zoned=_with_zone(schema),
+        zoned=with_zone(schema),
     )
 
 
@@ -306,245 +296,9 @@ def stats_of(path: str) -> list[os.stat_result]:
     return [os.stat(file) for file in (*files, *filter(os.path.exists, logs))]
 
 
-def _pandas_type(column: Any, declared: Kind | None) -> pa.DataType:
-    """The Arrow type of a pandas column, from its dtype and the declaration; `column` has no rows."""
-    dtype = str(column.dtype)
-    if dtype == "object":
-        return OBJECTS.get(declared, (UNUSABLE, None))[0] if declared else UNUSABLE
-    if _made_float(dtype) and declared is Kind.INTEGER:
-        return pa.int64()
-    try:
-        if dtype == "category":
-            dtype = str(column.cat.categories.dtype)
-            texts = dtype in ("object", "str") or dtype.startswith("string")
-            return pa.string() if texts else pa.array(column.cat.categories[:0], from_pandas=True).type
-        return pa.array(column, from_pandas=True).type
-    except (pa.ArrowException, TypeError, ValueError):  # values of several kinds, or of one that Arrow does not have
-        return UNUSABLE
-
-
-def _read_pandas(frame: Any, schema: pa.Schema) -> pa.Table:
-    return pa.table([_read_series(frame.iloc[:, i], kind) for i, kind in enumerate(schema.types)], names=schema.names)
-
-
-def _read_series(series: Any, wanted: pa.DataType) -> Any:
-    """A pandas column as one of an Arrow type. Of categories each is read once, as a column of them would be: pyarrow
-    makes objects of those that are moments, and one that has none is NULL, or an error, for all rows.
-    """
-    if wanted == UNUSABLE:
-        return pa.nulls(len(series), UNUSABLE)
-    if _made_float(str(series.dtype)) and wanted == pa.int64():
-        return _whole(series)
-    if str(series.dtype) == "category" and not _of_objects(series):
-        known = _read_series(series.cat.categories.to_series(), wanted)
-        return pa.chunked_array(_in_parts(pa.array(series.cat.codes.to_numpy()), _listed(known), wanted), wanted)
-    if not _of_objects(series) and (quick("pandas") or all(kind != wanted for kind, _ in OBJECTS.values())):
-        with contextlib.suppress(Exception):
-            return pa.array(series, wanted, from_pandas=True)
-    fit = next((fit for kind, fit in OBJECTS.values() if kind == wanted), lambda _: None)
-    return pa.array(_each_fitted(series, fit), wanted)
-
-
-_PART = 2**30  # bytes
-
-
-def _in_parts(places: Any, values: Any, wanted: pa.DataType) -> list[Any]:
-    """The values at places, of a type, in parts that are within the 2 GiB that a plain column of texts holds."""
-    rows = _standing_at(places, values)
-    if rows.nbytes <= _PART or len(rows) < 2:
-        return [rows.cast(wanted)]
-    half = len(places) // 2
-    return [*_in_parts(places[:half], values, wanted), *_in_parts(places[half:], values, wanted)]
-
-
 def has_objects(source: Frame, column: str) -> bool:
     """Whether a column of a frame is of objects, each of a type of its own."""
     frame = source.frame
     if type(frame).__module__.split(".")[0] != "pandas":
         return False
-    return any(str(label) == column and _of_objects(frame.iloc[:0, i]) for i, label in enumerate(frame.columns))
-
-
-def _of_objects(series: Any) -> bool:
-    """Whether a column is of objects, or of categories that are: these are somebody else's code. pyarrow takes some of
-    them, such as bytes, in a column where it takes all, and none where one person's is another.
-    """
-    dtype = series.cat.categories.dtype if str(series.dtype) == "category" else series.dtype
-    return str(dtype) == "object"
-
-
-def _each_fitted(series: Any, fit: Callable[[Any], Any]) -> list[Any]:
-    """What becomes of each value; of categories, of each of these once."""
-    if str(series.dtype) != "category":
-        return [fitted(value, fit) for value in series.tolist()]
-    known = [*(fitted(value, fit) for value in series.cat.categories.tolist()), None]
-    return [known[code] for code in series.cat.codes.tolist()]  # -1 for what is missing
-
-
-def _made_float(dtype: str) -> bool:
-    """Whether pandas may have made a column of whole numbers one of this dtype, for a value that is missing."""
-    return dtype in ("float16", "float32", "float64")
-
-
-def _whole(series: Any) -> pa.Array:
-    """Floats as whole numbers, NULL where one is none, or so large that it may stand for several (2^53 and beyond).
-
-    Value by value: Arrow's own cast fails for the whole column at the first fraction.
-    """
-    floats = series.to_numpy(dtype="float64")
-    near = abs(floats) < 2.0**53  # False for NaN
-    kept = floats.copy()
-    kept[~near] = 0.0
-    steps = kept.astype("int64")
-    return pa.array(steps, pa.int64(), mask=~(near & (steps == floats)))
-
-
-def _safe_schema(schema: pa.Schema) -> pa.Schema:
-    """The types that `safe_table` gives; decided by the types alone."""
-    return pa.schema([(field.name, _type_after(_safe_column, field, UNUSABLE)) for field in schema])
-
-
-def _with_zone(schema: pa.Schema) -> frozenset[str]:
-    """The columns of times with a zone, by the types alone."""
-    kinds = [(field.name, _type_after(_unwrapped, field, field.type)) for field in schema]
-    return frozenset(n for n, kind in kinds if pa.types.is_timestamp(kind) and kind.tz is not None)
-
-
-def _type_after(
-    change: Callable[[pa.ChunkedArray], pa.ChunkedArray], field: pa.Field, otherwise: pa.DataType
-) -> pa.DataType:
-    """The type of a column once it is changed; otherwise: where that cannot be, whatever the values."""
-    try:
-        return change(pa.schema([field]).empty_table().column(0)).type
-    except pa.ArrowNotImplementedError:
-        return otherwise
-
-
-def safe_table(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """A table on whose values no engine fails: texts are UTF-8 or NULL, times are in UTC, and nothing is left of types
-    that DuckDB does not take. schema: what `_safe_schema` gives for the table's.
-    """
-    columns = [
-        pa.nulls(len(column), UNUSABLE) if kind == UNUSABLE else _safe_column(column)
-        for column, kind in zip(table.columns, schema.types, strict=True)
-    ]
-    return pa.table(columns, names=table.column_names)
-
-
-def _safe_column(column: Any) -> Any:
-    column = _unwrapped(column)
-    kind = column.type
-    if not _taken(kind):
-        return pa.nulls(len(column), UNUSABLE)
-    if pa.types.is_timestamp(kind):
-        # The instants as they are, in UTC; which of them a question can use, the engine's expression decides.
-        return column.cast(pa.timestamp(kind.unit))
-    if pa.types.is_date64(kind):
-        return _days(column)
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
-        return utf8_texts(column)
-    if pa.types.is_float16(kind):
-        return column.cast(pa.float32())
-    if pa.types.is_decimal(kind):
-        return _within_digits(column)
-    return column
-
-
-def _within_digits(column: Any) -> Any:
-    """Decimals, NULL where one has more digits than its type: a frame may hold it, and nobody has checked. DuckDB cuts
-    it to its own width, where two people would be one, or ends a question with an error.
-    """
-    with contextlib.suppress(pa.ArrowInvalid):
-        column.validate(full=True)
-        return column
-    kind, stored = column.type, column
-    ends: list[Any] = [Decimal((sign, (9,) * kind.precision, -kind.scale)) for sign in (1, 0)]
-    if kind.bit_width < 128:  # as the whole numbers that they are: Arrow compares none of these widths
-        whole = pa.int32() if kind.bit_width == 32 else pa.int64()
-        stored = pa.chunked_array([chunk.view(whole) for chunk in column.chunks], whole)
-        ends = [1 - 10**kind.precision, 10**kind.precision - 1]
-    least, most = (pa.scalar(end, stored.type) for end in ends)
-    fits = pc.and_(pc.greater_equal(stored, least), pc.less_equal(stored, most))
-    kept = pc.if_else(fits, stored, pa.scalar(None, stored.type))
-    return pa.chunked_array([chunk.view(kind) for chunk in kept.chunks], kind)
-
-
-def _days(column: Any) -> Any:
-    """Days of milliseconds, each of which is one of 32 bits or NULL: DuckDB cuts what is beyond a day off, and what is
-    beyond 32 bits, and two people would be one.
-    """
-    stored = column.cast(pa.int64())
-    days = pc.divide(stored, _DAY)
-    least, most = -(2**31), 2**31 - 1
-    within = pc.and_(pc.greater_equal(days, least), pc.less_equal(days, most))
-    fits = pc.and_(within, pc.equal(pc.multiply(pc.if_else(within, days, 0), _DAY), stored))
-    return pc.if_else(fits, days, pa.scalar(None, pa.int64())).cast(pa.int32()).cast(pa.date32())
-
-
-def _unwrapped(column: Any) -> Any:
-    """The values of a column, however they are coded: dictionaries (pandas and polars categories), runs, extensions."""
-    while True:
-        kind = column.type
-        if isinstance(kind, pa.BaseExtensionType) and not isinstance(kind, pa.UuidType | pa.Bool8Type):
-            column = pa.chunked_array([chunk.storage for chunk in column.chunks], kind.storage_type)
-        elif pa.types.is_run_end_encoded(kind):
-            column = pa.chunked_array(
-                [_runs(chunk) for chunk in column.chunks], _listed(_none_of(kind.value_type)).type
-            )
-        elif pa.types.is_dictionary(kind):
-            chunks = [_standing_at(chunk.indices, _listed(chunk.dictionary)) for chunk in column.chunks]
-            column = pa.chunked_array(chunks, _listed(_none_of(kind.value_type)).type)
-        else:
-            return column
-
-
-def _standing_at(places: Any, values: Any) -> Any:
-    """The values at places, NULL at one that is none: of a frame nobody has checked them."""
-    with contextlib.suppress(pa.ArrowIndexError):
-        return values.take(places)
-    whole = places.cast(pa.int64(), safe=False)  # below 0 where 64 bits do not hold it
-    known = pc.and_(pc.greater_equal(whole, 0), pc.less(whole, len(values)))
-    return values.take(pc.if_else(known, whole, pa.scalar(None, pa.int64())))
-
-
-def _runs(chunk: Any) -> Any:
-    """The values of runs, each as often as it stands there.
-
-    pyarrow's own decoding writes beyond what it has of short places, and fails for all rows at one value that is not
-    of its type, as no dictionary does.
-    """
-    rows = np.arange(chunk.offset, chunk.offset + len(chunk))
-    runs = np.searchsorted(chunk.run_ends.to_numpy(), rows, side="right")
-    return _standing_at(pa.array(runs), _listed(chunk.values))
-
-
-def _none_of(kind: pa.DataType) -> Any:
-    return pa.schema([("x", kind)]).empty_table().column(0).combine_chunks()
-
-
-def _listed(values: Any) -> Any:
-    """The values of a dictionary, out of views: polars has them, and Arrow takes nothing from them.
-
-    Written out, a few long texts may be beyond the 2 GiB that a plain column of texts or bytes holds.
-    """
-    if pa.types.is_string(values.type):
-        values = values.cast(pa.large_string())
-    elif pa.types.is_binary(values.type):
-        values = values.cast(pa.large_binary())
-    elif pa.types.is_string_view(values.type):
-        values = as_utf8(values.cast(pa.binary_view()).cast(pa.large_binary()))
-    elif pa.types.is_binary_view(values.type):
-        values = values.cast(pa.large_binary())
-    return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
-
-
-def _taken(kind: pa.DataType) -> bool:
-    """Whether DuckDB takes the type; a column of texts, numbers or moments."""
-    plain = pa.types.is_primitive(kind) or pa.types.is_null(kind) or pa.types.is_boolean(kind)
-    texts = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
-    blobs = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view, pa.types.is_fixed_size_binary)
-    if isinstance(kind, pa.UuidType | pa.Bool8Type) or any(test(kind) for test in (*texts, *blobs)):
-        return True
-    if pa.types.is_decimal(kind):
-        return not pa.types.is_decimal256(kind) and 0 <= kind.scale <= kind.precision
-    return plain and not pa.types.is_interval(kind)
+    return any(str(label) == column and of_objects(frame.iloc[:0, i]) for i, label in enumerate(frame.columns))
