@@ -20,6 +20,7 @@ import pytest
 from pyspark.sql import functions
 
 import hubbub as hb
+from engines.footer import changed
 from hubbub.engines.spark.files import _fails, _of_parquet
 
 pytestmark = pytest.mark.filterwarnings("ignore:ledger=None")
@@ -295,6 +296,41 @@ def test_folders_that_are_read_as_numbers_name_no_unit(theirs: Any, tmp_path: Pa
     people = "SELECT COUNT(DISTINCT g) AS n FROM v"
     assert asked(texts, people, unit="g") == 3
     made = numbers.withColumn("g", functions.col("g").cast("bigint"))
-    for merged in (numbers, made, numbers.filter("id > 0").unionByName(numbers)):
+    others = theirs.createDataFrame(pa.table({"id": [7, 8], "g": pa.array([7, 8], pa.int32())}))
+    others = others.localCheckpoint()
+    for merged in (numbers, made, numbers.filter("id > 0").unionByName(numbers), others.unionByName(numbers)):
         assert asked(merged, people, unit="g") == "PolicyError"
     assert asked(numbers, people) == 2
+    numbers.cache()
+    anew = theirs.read.schema("id BIGINT, g INT").parquet(str(tmp_path / "t"))  # read from what is cached, too
+    assert asked(anew, people, unit="g") == "PolicyError"
+    numbers.unpersist()
+
+
+NARROW = {
+    (8, True): "TINYINT", (8, False): "SMALLINT", (16, True): "SMALLINT", (16, False): "INT", (32, False): "BIGINT",
+}  # fmt: skip
+"""Spark's types for whole numbers of so many bits, with a sign or without."""
+
+
+@pytest.mark.parametrize(("bits", "signed"), NARROW)
+def test_whole_numbers_of_which_spark_reads_the_last_bits_name_nobody(
+    theirs: Any, tmp_path: Path, bits: int, signed: bool
+) -> None:
+    """A Parquet file stores them in 32 bits: 1 and 65,537 are two people, and Spark makes one of them."""
+    path, kind = tmp_path / "t.parquet", NARROW[bits, signed]
+    pq.write_table(pa.table({"id": pa.array([1, 65_537, 2], pa.int32())}), path)
+
+    def marked(footer: Any) -> None:
+        column = footer[2][1][1][1]
+        column[10] = (12, {10: (12, {1: (3, bytes([bits])), 2: (1 if signed else 2, signed)})})
+
+    changed(path, marked)
+    frame = theirs.read.parquet(str(path))
+    assert frame.dtypes == [("id", kind.lower())]
+    people = "SELECT COUNT(DISTINCT id) AS n FROM v"
+    two = kind in ("TINYINT", "SMALLINT")
+    for one in (frame, frame.withColumn("id", functions.col("id").cast("bigint")), frame.union(frame)):
+        assert asked(one, people) == ("PolicyError" if two else 3)
+    frame.filter("id > 0").write.parquet(str(tmp_path / "anew"))
+    assert asked(theirs.read.parquet(str(tmp_path / "anew")), people) == (2 if two else 3), "Spark has written it"

@@ -15,7 +15,7 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Final
@@ -24,7 +24,7 @@ from weakref import WeakKeyDictionary
 
 from pyspark.sql import SparkSession
 
-__all__ = ["Files", "cuts_moments", "of_another_type", "of_several_types", "too_wide"]
+__all__ = ["Files", "cuts_moments", "cuts_numbers", "of_another_type", "of_several_types", "too_wide"]
 
 _VERSION: Final = "org.apache.spark.version"
 _MOMENT: Final = "TIMESTAMP"
@@ -73,6 +73,17 @@ def cuts_moments(files: Files, columns: Mapping[str, str], session: SparkSession
         return False
     every = _all_stored(files, session)
     return any(stored is None or any("int96" in stored.get(m.lower(), "") for m in moments) for stored in every)
+
+
+def cuts_numbers(files: Files, columns: Iterable[str], session: SparkSession) -> Set[str]:
+    """Which columns of whole numbers of 8 or 16 bits may be stored as more than these: Parquet and ORC store more bits,
+    of which Spark reads the last ones, and checks none. What Spark has written it has checked.
+    """
+    asked = set(columns)
+    if not asked:
+        return asked
+    every = _all_stored(files, session)
+    return {name for name in asked if any(stored is None or stored.get(name.lower()) for stored in every)}
 
 
 def _narrow(form: str, kind: str) -> bool:

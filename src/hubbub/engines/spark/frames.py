@@ -9,14 +9,14 @@ frame's plan and the footers of its files tell that. What the frame computes is 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from pyspark.sql import Column, DataFrame, SparkSession, functions
 
 from hubbub.engines.fields import CUT
 from hubbub.engines.spark.computed import children_of, unsure
-from hubbub.engines.spark.files import Files, cuts_moments, of_another_type, of_several_types, too_wide
+from hubbub.engines.spark.files import Files, cuts_moments, cuts_numbers, of_another_type, of_several_types, too_wide
 from hubbub.engines.spark.session import refused_option
 
 __all__ = ["as_texts", "physical_of", "read_by_rows", "stored_otherwise", "types_from_rows"]
@@ -43,7 +43,7 @@ def physical_of(frame: DataFrame, session: SparkSession) -> list[tuple[str, str]
     """The columns of a frame with their physical types; those of which reading makes one of several are marked."""
     leaves = _leaves(frame)
     cut = any(cuts_moments(leaf.files, leaf.read, session) for leaf in leaves)
-    folders, physical = _of_folders(frame), []
+    merged, physical = _merged(frame, session), []
     for i, (name, kind) in enumerate(frame.dtypes):
         base = kind.split("(")[0]
         if base == "decimal":
@@ -52,26 +52,42 @@ def physical_of(frame: DataFrame, session: SparkSession) -> list[tuple[str, str]
             word = "VARCHAR"
         else:
             word = _PHYSICAL.get(kind, f"{kind}[]")  # of no kind that a question can name
-        short = (cut and word.startswith("TIMESTAMP")) or i in folders
+        short = (cut and word.startswith("TIMESTAMP")) or i in merged
         physical.append((name, f"{word}{CUT}" if short else word))
     return physical
 
 
-def _of_folders(frame: DataFrame) -> Set[int]:
-    """The places of the columns that are made of names of folders and are no texts: `01` and `1` are one number."""
-    plan, _ = _plan(frame)
+def _merged(frame: DataFrame, session: SparkSession) -> Set[int]:
+    """The places of the columns in which two values that are stored are one.
+
+    Of names of folders read as numbers, `01` and `1`; and of whole numbers of 8 or 16 bits that Spark has not written
+    the last bits alone.
+    """
+    plan = frame._jdf.queryExecution().analyzed()  # not what is cached: of that the columns have other numbers
     nodes = list(_nodes(plan, None))
     java: Any = frame.sparkSession._jvm
-    made = {one for node, _, above in nodes if above is None for one in _leaf(node, None, java).folders}
-    if not made:
+    merged = set[int]()
+    for leaf in (_leaf(node, None, java) for node, _, above in nodes if above is None):
+        cut = cuts_numbers(leaf.files, leaf.small, session)
+        merged |= leaf.folders | {number for name, number in leaf.small.items() if name in cut}
+    if not merged:
         return frozenset()
     for node, _, _ in reversed(nodes):  # from the leaves on
-        lists = {"Project": "projectList", "Aggregate": "aggregateExpressions"}.get(node.getClass().getSimpleName())
-        for entry in [] if lists is None else _sequence(getattr(node, lists)()):
-            if any(a.exprId().id() in made for a in _sequence(entry.references().toSeq())):
-                made.add(entry.exprId().id())
+        merged |= {made for made, sources in _columns_made(node) if merged & sources}
     output = enumerate(_sequence(plan.output()))
-    return {i for i, a in output if a.exprId().id() in made and not a.dataType().sql().startswith("STRING")}
+    return {i for i, a in output if a.exprId().id() in merged and not a.dataType().sql().startswith("STRING")}
+
+
+def _columns_made(node: Any) -> Iterator[tuple[int, Set[int]]]:
+    """The numbers of the columns that a node makes, each with those of the columns that it makes it of."""
+    kind = node.getClass().getSimpleName()
+    lists = {"Project": "projectList", "Aggregate": "aggregateExpressions"}.get(kind)
+    for entry in [] if lists is None else _sequence(getattr(node, lists)()):
+        yield entry.exprId().id(), {a.exprId().id() for a in _sequence(entry.references().toSeq())}
+    if kind == "Union":  # its columns have the numbers of the first one's
+        below = [[a.exprId().id() for a in _sequence(child.output())] for child in children_of(node)]
+        for made, *sources in zip(_sequence(node.output()), *below, strict=True):
+            yield made.exprId().id(), set(sources)
 
 
 def as_texts(plain: DataFrame) -> DataFrame:
@@ -80,10 +96,10 @@ def as_texts(plain: DataFrame) -> DataFrame:
     They say nothing, and are there or not by a setting of who wrote or reads it. plain: with names that need no quotes.
     """
     made: list[Column] = []
-    for field in plain.schema.fields:
-        kind = str(field.metadata.get(_LENGTH, ""))
-        text = plain[field.name].cast("string") if kind else plain[field.name]
-        made.append(functions.rtrim(text).alias(field.name) if kind.startswith("char(") else text.alias(field.name))
+    for one in plain.schema.fields:
+        kind = str(one.metadata.get(_LENGTH, ""))
+        text = plain[one.name].cast("string") if kind else plain[one.name]
+        made.append(functions.rtrim(text).alias(one.name) if kind.startswith("char(") else text.alias(one.name))
     return plain.select(made) if any(_LENGTH in field.metadata for field in plain.schema.fields) else plain
 
 
@@ -158,6 +174,7 @@ _OBJECTS: Final = ("ParallelCollectionRDD", "EmptyRDD")
 _IN_MEMORY: Final = (_COMPUTED, "LocalRelation", "OneRowRelation", "EmptyRelation", "Range")
 _OF_NOBODY: Final = frozenset(("OneRowRelation", "Range"))
 _FILE_TABLES: Final = ("parquettable", "orctable")
+_SMALL: Final = ("TINYINT", "SMALLINT")
 _READS: Final = ("parquetfileformat", "orcfileformat", *_FILE_TABLES)
 """The classes that read formats which keep rows apart."""
 
@@ -212,8 +229,8 @@ class _Leaf:
 
     fields: the columns that the files have, with their types. read: those that the frame reads. files: addresses.
     certain: the columns that are said never to be NULL. schema: of the files, as JSON. parted: whether columns come
-    from the names of folders; folders: which ones, by number, but for texts. of_rows: a column that no file holds, such
-    as `_metadata`.
+    from the names of folders; folders: which ones, by number, but for texts. small: the numbers of the columns that are
+    whole numbers of 8 or 16 bits. of_rows: a column that no file holds, such as `_metadata`.
     """
 
     kind: str
@@ -226,6 +243,7 @@ class _Leaf:
     schema: str = ""
     parted: bool = False
     folders: Set[int] = frozenset()
+    small: Mapping[str, int] = field(default_factory=dict)
     of_rows: str | None = None
 
 
@@ -302,6 +320,7 @@ def _leaf(node: Any, wanted: Set[int] | None, java: Any) -> _Leaf:
         told,
         bool(parted),
         folders,
+        {a.name(): a.exprId().id() for a in output if a.dataType().sql() in _SMALL},
         next(iter(beside), None),
     )
 
