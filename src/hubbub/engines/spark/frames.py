@@ -230,7 +230,7 @@ class _Leaf:
     fields: the columns that the files have, with their types. read: those that the frame reads. files: addresses.
     certain: the columns that are said never to be NULL. schema: of the files, as JSON. parted: whether columns come
     from the names of folders; folders: which ones, by number, but for texts. small: the numbers of the columns that are
-    whole numbers of 8 or 16 bits. of_rows: a column that no file holds, such as `_metadata`.
+    whole numbers of 8 or 16 bits, or have such inside. of_rows: a column that no file holds, such as `_metadata`.
     """
 
     kind: str
@@ -320,7 +320,7 @@ def _leaf(node: Any, wanted: Set[int] | None, java: Any) -> _Leaf:
         told,
         bool(parted),
         folders,
-        {a.name(): a.exprId().id() for a in output if a.dataType().sql() in _SMALL},
+        {a.name(): a.exprId().id() for a in output if any(kind in a.dataType().sql() for kind in _SMALL)},
         next(iter(beside), None),
     )
 
