@@ -17,6 +17,7 @@ import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
+from math import isfinite
 from typing import Any, Final
 
 import pyarrow as pa
@@ -24,6 +25,7 @@ import pyarrow as pa
 from hubbub.engines.duckdb.fitted import OBJECTS, fitted, rows_as_table
 from hubbub.engines.duckdb.ods_file import OdsFile
 from hubbub.engines.duckdb.xlsx_file import XlsxFile
+from hubbub.engines.duckdb.xml_parts import Cut
 from hubbub.errors import PolicyError
 from hubbub.remedies import CorrectName, DeclareOption, Remedy
 from hubbub.spelling import meant_by
@@ -173,7 +175,10 @@ def _one_by_one(rows: Iterator[list[Any]], count: int) -> Iterator[list[Any]]:
 
 
 def _plain(value: Any) -> str | None:
-    """A text, or what somebody would type for a number or a date. Raises UnicodeEncodeError for half a character."""
+    """A text, or what somebody would type for a number or a date: two cells that hold two of them have two texts.
+
+    Raises UnicodeEncodeError for half a character.
+    """
     if isinstance(value, str):
         text: str | None = OBJECTS[Kind.TEXT][1](value)
         return text or None
@@ -181,6 +186,10 @@ def _plain(value: Any) -> str | None:
         return None
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
         return str(int(value))
+    if isinstance(value, float) and not isfinite(value):  # two numbers beyond all
+        return None
+    if isinstance(value, Cut):
+        return value.written
     return value.isoformat() if isinstance(value, dt.date) else repr(value) if isinstance(value, int | float) else None
 
 

@@ -20,6 +20,7 @@ from hubbub.engines.duckdb.xml_parts import (
     ODD,
     WIDEST,
     Columns,
+    Cut,
     Parser,
     fed,
     first_of,
@@ -318,15 +319,22 @@ def _format(code: str) -> str | None:
 
 
 def _moment(number: float, epoch: dt.datetime | None) -> Any:
-    """The day or moment of a number of days. epoch: the day 0, where it is not that of 1900, whose February has 29.
+    """The day or moment of a number of days. epoch: the day 0, where it is not that of 1900, whose February has 29: the
+    last of these is no day.
 
     >>> _moment(45000.0, None), _moment(59.0, None), _moment(61.0, None), _moment(0.5, None) is ODD
     (datetime.date(2023, 3, 15), datetime.date(1900, 2, 28), datetime.date(1900, 3, 1), True)
+    >>> _moment(60.0, None) is ODD, _moment(45000.5, None), _moment(45000.5000000001, None).written
+    (True, datetime.datetime(2023, 3, 15, 12, 0), '45000.5000000001')
     >>> _moment(0.0, dt.datetime(1904, 1, 1)), _moment(0.0, None) is ODD
     (datetime.date(1904, 1, 1), True)
     """
     if not (number >= 1 or (number == 0 and epoch is not None)):  # a time of day
         return ODD
+    if epoch is None and 60 <= number < 61:
+        return ODD
     start = epoch or dt.datetime(1899, 12, 30 if number >= 60 else 31)
-    whole = start + dt.timedelta(milliseconds=int(number * _DAY + 0.5))
-    return whole.date() if number.is_integer() else whole
+    since = dt.timedelta(milliseconds=int(number * _DAY + 0.5))
+    if number.is_integer():
+        return (start + since).date()
+    return start + since if since / dt.timedelta(days=1) == number else Cut.of(start + since, repr(number))

@@ -17,7 +17,7 @@ from math import inf
 from typing import IO, Any, Final
 from xml.parsers import expat
 
-__all__ = ["ODD", "WIDEST", "Columns", "Local", "Parser", "fed", "first_of", "iso_moment", "number_of",
+__all__ = ["ODD", "WIDEST", "Columns", "Cut", "Local", "Parser", "fed", "first_of", "iso_moment", "number_of",
            "read_part", "text_of"]  # fmt: skip
 
 ODD: Final = object()
@@ -42,6 +42,7 @@ _BEGUN: Final = re.compile(rb"\xef[\xbf\xa3]?\Z|&(#[\da-fA-Fx]{,18})?\Z")
 _MARKED: Final = re.compile(f"{_MARK}([0-9A-F]+);")
 _DECLARED: Final = re.compile(rb"(\xef\xbb\xbf)?<\?xml[^>]*?\sencoding\s*=\s*[\"']([^\"']*)")
 _MOMENT: Final = re.compile(r"\d{4}-\d\d-\d\d(T\d\d:\d\d:\d\d(\.\d+)?)?", re.ASCII)
+_DIGITS: Final = len(".123456")
 _TIME: Final = re.compile(r"\d\d:\d\d:\d\d(\.\d+)?", re.ASCII)
 
 
@@ -55,6 +56,27 @@ class Local(dict[str, str]):
     def __missing__(self, name: str) -> str:
         self[name] = short = name.rpartition(" ")[2]
         return short
+
+
+class Cut(dt.datetime):
+    """A moment of which a cell holds more than it says. written: what stands there, which no other cell's moment has.
+
+    >>> cut = Cut.of_text("2025-01-02T03:04:05.1234567")
+    >>> cut.isoformat(), cut.written
+    ('2025-01-02T03:04:05.123456', '2025-01-02T03:04:05.1234567')
+    """
+
+    written: str
+
+    @classmethod
+    def of_text(cls, text: str) -> Cut:
+        return cls.of(dt.datetime.fromisoformat(text), text)
+
+    @classmethod
+    def of(cls, moment: dt.datetime, written: str) -> Cut:
+        cut = cls(*moment.timetuple()[:6], moment.microsecond)
+        cut.written = written
+        return cut
 
 
 class Columns(dict[str, int]):
@@ -114,7 +136,8 @@ def _allowed(file: IO[bytes]) -> Iterator[bytes]:
 
 
 def _in_utf8(file: IO[bytes]) -> Iterator[bytes]:
-    """The pieces of a part in UTF-8, whatever it is written in; half a character of UTF-16 is one by its number.
+    """The pieces of a part in UTF-8, whatever it is written in; half a character of UTF-16 is one by its number, and so
+    is a byte that is not UTF-8: that a cell holds it refuses no other.
 
     Raises ValueError for an encoding that the parser does not have, and for bytes that are not of it.
     """
@@ -122,14 +145,14 @@ def _in_utf8(file: IO[bytes]) -> Iterator[bytes]:
     decoded = _decoder(piece)
     while piece:
         more = file.read(_PIECE)
-        made = piece if decoded is None else decoded(piece, not more).encode("utf-8", "xmlcharrefreplace")
+        made = decoded(piece, not more).encode("utf-8", "xmlcharrefreplace")
         if made:
             yield made
         piece = more
 
 
-def _decoder(first: bytes) -> Callable[[bytes, bool], str] | None:
-    """What makes text of the pieces of a part that begins so, told which is the last; None for UTF-8.
+def _decoder(first: bytes) -> Callable[[bytes, bool], str]:
+    """What makes text of the pieces of a part that begins so, told which is the last.
 
     Raises ValueError for an encoding that the parser does not have: it has those of one character for each byte.
     """
@@ -140,7 +163,8 @@ def _decoder(first: bytes) -> Callable[[bytes, bool], str] | None:
     declared = _DECLARED.match(first)
     name = "utf-8" if declared is None else declared.group(2).decode("ascii", "replace").lower()
     if name in ("utf-8", "utf8"):
-        return None
+        narrow: Callable[[bytes, bool], str] = codecs.getincrementaldecoder("utf-8")("surrogateescape").decode
+        return narrow
     letters = ""
     with suppress(LookupError):
         letters = bytes(range(256)).decode(name, "replace").replace("\ufffd", "\ufffe")  # which stands for none
@@ -222,5 +246,7 @@ def iso_moment(text: str) -> Any:
         return ODD
     if written := _MOMENT.fullmatch(text):
         with suppress(ValueError):
+            if len(written.group(2) or "") > _DIGITS:
+                return Cut.of_text(text)
             return dt.datetime.fromisoformat(text) if written.group(1) else dt.date.fromisoformat(text)
     return text
