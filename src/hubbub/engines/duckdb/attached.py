@@ -34,27 +34,29 @@ def check_base_table(
     problem = "is a view" if inner in views else "has generated columns" if _GENERATED in tables[inner] else None
     if problem is not None and not trusted:
         raise not_trusted(name, inner, problem)
-    # Which columns of a view have the collation of a table below it, is not told.
-    below = [sql for by_name in texts.values() for sql in by_name.values()] if inner in views else [tables[inner]]
-    if any("COLLATE" in sql for sql in below):
+    definition = _made_of_view(con, database, inner, name) if inner in views else tables[inner]
+    if "COLLATE" in definition:
         raise PolicyError(
             f"table {name!r}: {inner!r} has columns with a collation, under which different texts are equal; copy "
             "the table without it."
         )
-    if inner in views:
-        _check_view(con, database, inner, name)
 
 
-def _check_view(con: duckdb.DuckDBPyConnection, database: str, inner: str, name: str) -> None:
-    """A view reads its own file alone: the engine can open no other once it is sealed."""
+def _made_of_view(con: duckdb.DuckDBPyConnection, database: str, inner: str, name: str) -> str:
+    """The definition of a table that has the columns of a view: it says which have a collation, whatever gave it to
+    them (a table below, a macro, a text that is only put together there).
+
+    Raises PolicyError for a view that reads more than its own file: the engine can open no other once it is sealed.
+    """
     row = con.execute("SELECT path FROM duckdb_databases() WHERE database_name = ?", [database]).fetchone()
     assert row is not None
     with duckdb.connect(config={"python_enable_replacements": "false"}) as shut:
         try:
             shut.execute(f"ATTACH '{row[0].replace(chr(39), 2 * chr(39))}' AS {database} (READ_ONLY)")
             shut.execute("SET enable_external_access = false")
-            shut.execute(f"SELECT * FROM {database}.main.{quote(inner)} LIMIT 0")
-            return
+            shut.execute(f"CREATE TEMP TABLE made AS SELECT * FROM {database}.main.{quote(inner)} LIMIT 0")
+            made = shut.execute("SELECT sql FROM duckdb_tables() WHERE temporary AND table_name = 'made'").fetchall()
+            return str(made[0][0]).upper()
         except duckdb.Error:
             pass
     raise PolicyError(
