@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import datetime as dt
 import gzip
+import io
 import warnings
 import zipfile
 from pathlib import Path
@@ -267,9 +268,34 @@ def test_a_format_of_no_date_is_refused_before_anything_is_read(tmp_path: Path) 
         archive.writestr("b.csv", "id\n")
     with pytest.raises(hb.PolicyError, match="holds 2 files"):
         session(declared(tmp_path / "two.csv.zip", Csv()))
-    (tmp_path / "torn.csv.gz").write_bytes(b"no gzip at all")
+
+
+def _damaged() -> dict[str, bytes]:
+    made = {}
+    body = TEXT.encode() * 400
+    made["torn.csv.gz"], made["odd.csv.gz"] = b"no gzip at all", gzip.compress(body)[:15] + b"\xff" * 9
+    for method in (zipfile.ZIP_DEFLATED, zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2):
+        with zipfile.ZipFile(packed := io.BytesIO(), "w", method) as archive:
+            archive.writestr("v.csv", body)
+        whole = packed.getvalue()
+        central = whole.rindex(b"PK\x01\x02")
+        for name, at, change in (
+            ("byte", 60, lambda b: b ^ 255),
+            ("password", 6, lambda b: b | 1),
+            ("way", 8, lambda b: 99),
+        ):
+            changed = bytearray(whole)
+            for place in (at,) if name == "byte" else (at, central + at + 2):
+                changed[place] = change(changed[place])
+            made[f"{name}{method}.csv.zip"] = bytes(changed)
+    return made
+
+
+@pytest.mark.parametrize(("name", "content"), _damaged().items(), ids=list(_damaged()))
+def test_a_file_that_is_not_packed_as_its_name_says_is_refused(tmp_path: Path, name: str, content: bytes) -> None:
+    (tmp_path / name).write_bytes(content)
     with pytest.raises(hb.PolicyError, match="cannot be unpacked"):
-        session(declared(tmp_path / "torn.csv.gz", Csv()))
+        session(declared(tmp_path / name, Csv()))
 
 
 def test_a_policy_says_it_in_the_same_words(tmp_path: Path) -> None:

@@ -15,11 +15,13 @@ import contextlib
 import csv
 import gzip
 import io
+import lzma
 import threading
 import zipfile
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, Final, cast
 
 import pyarrow as pa
 
@@ -45,6 +47,11 @@ _FIRST = 1 << 20
 _LIMIT = threading.Lock()
 """Who holds it may have `csv` take longer fields for a while: how long they may be is one number for the process."""
 
+_NOT_UNPACKED: Final = (
+    OSError, EOFError, ValueError, RuntimeError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, pa.ArrowException,
+)  # fmt: skip
+"""What is raised of a file that is not packed as its name says: torn, under a password, by a way that is not known."""
+
 
 def csv_header(name: str, path: str, how: Csv) -> list[str]:
     """The column names in the first line of a CSV, or those that were declared for one without.
@@ -60,7 +67,7 @@ def csv_header(name: str, path: str, how: Csv) -> list[str]:
             if how.names is not None:
                 return list(how.names)
             header = _header(file, how, path)
-    except (OSError, EOFError, ValueError, zipfile.BadZipFile, pa.ArrowException):
+    except _NOT_UNPACKED:
         raise PolicyError(f"table {name!r}: {path!r} cannot be unpacked as what its name says.") from None
     if header is None:
         problem = f"the first line of the CSV is not a header in {how.encoding.upper()}"
