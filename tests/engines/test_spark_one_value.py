@@ -58,7 +58,7 @@ def test_one_value_changes_no_answer_by_more_than_one_person_can(spark: Any, tmp
     for i, (way, odd) in enumerate(cases):
         theirs = spark.newSession()
         answers = []
-        for j, value in enumerate((usual, f"if(id = {ODD}, cast({odd} as {kind}), {usual})")):
+        for j, value in enumerate((usual, f"if(id = {ODD}, cast({odd} as {kind}), cast({usual} as {kind}))")):
             row = "id div 2 AS id", "if(id % 2 = 0, 'x', 'y') AS g", "1 + id % 4 AS n", f"cast({value} as {kind}) AS c"
             folder = str(tmp_path / f"{i}-{j}")
             theirs.range(ROWS).selectExpr(*row).repartition(2).write.parquet(folder)
