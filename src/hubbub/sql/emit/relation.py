@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Set
 from fractions import Fraction
+from typing import Final
 
 from hubbub.errors import PolicyError
 from hubbub.sql.emit.dialect import Dialect
@@ -35,6 +36,9 @@ from hubbub.tables.repeats import repeated
 from hubbub.tables.spans import span
 
 __all__ = ["Stage", "relation_stages"]
+
+_PLACE: Final = "placed"
+"""The column in which rows have their place among those of their unit."""
 
 Stage = tuple[str, str]
 
@@ -334,14 +338,30 @@ class _Writer:
         return real if kind is Kind.NUMBER else self.dialect.cast(real, Kind.NUMBER, kind)
 
     def _window(self, source: Relation, calls: tuple[tuple[str, WindowCall], ...]) -> Iterator[Stage]:
+        """Rows with what their windows say of them, by that unit's rows alone.
+
+        Which of two rows comes first is by all that is read of them, so those that tie are alike: which of them one
+        window puts first is all the same. Two windows might each put another first, as the engine comes to them in all
+        people's rows; so where there are several, each row has its place once (`_placed`).
+        """
         below = list(self.stages(source))
         yield from below
-        below_names = self.columns(source)
+        stage, below_names = below[-1][0], self.columns(source)
         ties = [f"{name}{self.dialect.spelling.null_last}" for name in below_names]
+        read = [(self.names[n], call) for n, call in calls if n in self.names]
+        if sum(_by_place(call) for _, call in read) > 1:
+            placed = self.name()
+            yield placed, self._placed(stage, below_names, ties)
+            stage, ties = placed, [_PLACE]
         declared = declared_in(source, names_read(source).union(self.names))
-        shown = [f"{self._over(call, ties, declared)} AS {self.names[n]}" for n, call in calls if n in self.names]
+        shown = [f"{self._over(call, ties, declared)} AS {name}" for name, call in read]
         columns = ", ".join([*self._owner(), *below_names, *shown])
-        yield self.name(), f"  SELECT {columns}\n  FROM {below[-1][0]}"
+        yield self.name(), f"  SELECT {columns}\n  FROM {stage}"
+
+    def _placed(self, stage: str, names: list[str], ties: list[str]) -> str:
+        """Rows with their place among those of their unit."""
+        over = f"OVER (PARTITION BY unit ORDER BY {', '.join(ties or ['unit'])})"
+        return f"  SELECT {', '.join(['unit', *names])}, row_number() {over} AS {_PLACE}\n  FROM {stage}"
 
     def _over(self, call: WindowCall, ties: list[str], declared: Mapping[str, object]) -> str:
         partition = ", ".join(["unit", *map(self.sql, call.partition)])
@@ -349,8 +369,7 @@ class _Writer:
             f"{self.sql(e)} {'DESC' if down else 'ASC'} NULLS {'FIRST' if first else 'LAST'}"
             for e, down, first in call.order
         ]
-        by_place = call.function in ("ROW_NUMBER", "LAG", "LEAD", "FIRST_VALUE", "LAST_VALUE")
-        by_place = by_place or call.frame.startswith("ROWS")
+        by_place = _by_place(call)
         order = f" ORDER BY {', '.join([*terms, *(ties if by_place else [])])}" if terms or by_place else ""
         if not (terms or (by_place and ties)):
             order = ""
@@ -388,6 +407,12 @@ class _Writer:
             ]
             sides.append(f"  SELECT {', '.join(['unit', *shown])} FROM {stage}")
         yield self.name(), f"{sides[0]}\n  {node.op}\n{sides[1]}"
+
+
+def _by_place(call: WindowCall) -> bool:
+    """Whether a window tells rows apart that are equal in its own order."""
+    first = call.function in ("ROW_NUMBER", "LAG", "LEAD", "FIRST_VALUE", "LAST_VALUE")
+    return first or call.frame.startswith("ROWS")
 
 
 def _kind(node: Expression) -> Kind:
