@@ -56,7 +56,12 @@ SELECT COUNT(*) FROM t WHERE POWER(c, 3) > 0 OR c % 7 > 0 OR c // 3 > 0 OR n > 0
 SELECT COUNT(*) FROM t WHERE REGEXP_MATCHES(c, 'a+') OR SUBSTRING(c, 1, 5) = 'a' OR SPLIT_PART(c, 'a', 2) = 'q' OR n > 0
 SELECT COUNT(*) FROM t WHERE REPLACE(c, 'a', 'bb') = 'q' OR TRIM(c) = 'q' OR LOWER(c) = 'q' OR n > 0
 SELECT COUNT(*) FROM t WHERE c > '2024-01-01' OR n > 0
-SELECT COUNT(*) FROM t WHERE c > 1 OR n > 0""".split("\n")
+SELECT COUNT(*) FROM t WHERE c > 1 OR n > 0
+SELECT COUNT(*) FROM (SELECT id, MAX(c * c) AS m, MIN(POWER(c, 3)) AS k FROM t GROUP BY id) WHERE m >= k
+SELECT COUNT(*) FROM (SELECT id, MAX(c + n) OVER (PARTITION BY id) AS m FROM t) WHERE m >= 0
+SELECT SUM(LEAST(GREATEST(s, 0), 10)) FROM (SELECT id, SUM(LEAST(c * c, 5)) AS s FROM t GROUP BY id)""".split("\n")
+OF_EACH = QUESTIONS[-3:]
+"""What is computed of each person's rows together."""
 PEOPLE_OF_IT = "SELECT COUNT(DISTINCT c) FROM t"
 MOST = {"COUNT": 2 + 2, "SUM": 10 + 2}
 """What a person's one row moves: in a join with itself, two rows. And noise of less than one, on both sides."""

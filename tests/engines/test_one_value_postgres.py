@@ -11,7 +11,7 @@ import pytest
 
 import counts
 from engines.one_value import ODD
-from engines.test_one_value import QUESTIONS, Answers, answers_of, moved
+from engines.test_one_value import OF_EACH, QUESTIONS, Answers, answers_of, moved
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -103,7 +103,7 @@ def test_one_value_changes_no_answer_by_more_than_one_person_can(
     place: tuple[psycopg.Connection, str], kind: str
 ) -> None:
     at, odds = list(TYPES).index(kind), TYPES[kind][1]
-    cases = product(odds, [QUESTIONS]) if counts.SOAK else [(odds[at % len(odds)], QUESTIONS[at % 6 :: 6])]
+    cases = product(odds, [QUESTIONS]) if counts.SOAK else [(odds[at % len(odds)], [*QUESTIONS[at % 6 :: 6], *OF_EACH])]
     before = None
     for odd, questions in cases:
         before = before or answers(place, kind, None, questions)

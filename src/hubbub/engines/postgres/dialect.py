@@ -287,8 +287,14 @@ class Postgres(Dialect):
             return self.null(kind)
         if kind is Kind.BOOLEAN:
             return f"{'bool_and' if word == 'min' else 'bool_or'}({x})"
-        chosen = f'({word}({x}) COLLATE "C")' if kind is Kind.TEXT else f"{word}({x})"
-        return f"CAST({chosen} AS {self.types[kind]})" if kind is not Kind.TEXT else chosen
+        if kind is Kind.TEXT:
+            return f'({word}({x}) COLLATE "C")'
+        chosen = f"{word}({x})"
+        made = f"CAST({chosen} AS {self.types[kind]})"
+        if kind is not Kind.INTEGER:
+            return made
+        # Whole numbers that are computed are doubles, which may be beyond 64 bits.
+        return f"(CASE WHEN {chosen} >= -9223372036854775808 AND {chosen} < 9223372036854775808 THEN {made} END)"
 
     @override
     def call(self, name: str, arguments: Sequence[str], kinds: Sequence[Kind]) -> str:
