@@ -8,7 +8,6 @@ import pytest
 
 import hubbub as hb
 from hubbub.engines.duckdb.arrow_columns import safe_schema, safe_table
-from hubbub.engines.duckdb.parquet import _text_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:ledger=None")
 
@@ -79,16 +78,3 @@ def test_rows_come_with_long_places(tmp_path) -> None:
 def test_a_person_with_more_than_two_gibibytes_of_texts_is_answered(tmp_path) -> None:
     with opened(tmp_path / "v.duckdb", 2**15 + 1, 2**16) as session:
         assert session.marginals("v", [("a",)], epsilon=1).charged
-
-
-def test_coded_texts_of_a_parquet_file_are_bytes_where_they_are_bad() -> None:
-    raw = pa.array([b"a", b"\xff"], pa.binary()).view(pa.string())
-    column = pa.DictionaryArray.from_arrays(pa.array([1, 0, None, 0]), raw)
-    assert _text_of(pa.chunked_array([column, column[:1]])).to_pylist() == [None, "a", None, "a", None]
-
-
-@pytest.mark.soak
-def test_coded_texts_of_a_parquet_file_may_be_more_than_two_gibibytes() -> None:
-    """Written out; a file says that a column is coded, and the patient reading is asked where one text is bad."""
-    column = pa.DictionaryArray.from_arrays(pa.array([0] * (2**16 + 1), pa.int32()), pa.array(["x" * 2**15]))
-    assert len(_text_of(pa.chunked_array([column]))) == 2**16 + 1

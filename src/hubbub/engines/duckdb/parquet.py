@@ -34,7 +34,7 @@ import numpy as np
 import pyarrow as pa
 
 from hubbub.engines.duckdb.dialect import DUCKDB, quote
-from hubbub.engines.duckdb.parquet_footer import Leaf, Part, parts_of
+from hubbub.engines.duckdb.parquet_footer import Leaf, Part, footer_of, parts_of
 from hubbub.engines.duckdb.utf8 import as_utf8
 from hubbub.engines.fields import CUT, usable
 from hubbub.errors import PolicyError
@@ -82,7 +82,7 @@ class Patient:
         return pa.concat_tables([self._of_file(path, called) for path in self.files])
 
     def _of_file(self, path: str, asked: Collection[str]) -> pa.Table:
-        with pq.ParquetFile(path) as file:
+        with _opened(path) as file:
             rows, leaves = file.metadata.num_rows, _leaves(file)
             parts, places = _parts(path, leaves), [leaf.path for leaf in leaves]
             columns = {
@@ -121,7 +121,7 @@ def parquet_columns(name: str, path: str, described: Mapping[str, str]) -> tuple
     """
     problem = None
     try:
-        with pq.ParquetFile(path) as file:
+        with _opened(path) as file:
             leaves, top = _leaves(file), list(file.schema_arrow.names)
         _parts(path, leaves)
     except (pa.ArrowException, OSError, ValueError):
@@ -131,8 +131,10 @@ def parquet_columns(name: str, path: str, described: Mapping[str, str]) -> tuple
             problem = "two of its columns have the same name (case aside); rename one"
         elif top != list(described):
             problem = "its columns cannot be told apart by their names; rename them"
-        elif _ROW in top:
-            problem = f"a column is called {_ROW}, which is what the engine calls the number of a row; rename it"
+        elif _ROW in {column.lower() for column in top}:
+            problem = (
+                f"a column is called {_ROW} (case aside), which is what the engine calls the number of a row; rename it"
+            )
     if problem:
         raise PolicyError(f"table {name!r}: {path!r} cannot be used: {problem}.")
     at, times = {leaf.path: leaf for leaf in leaves}, Counter(leaf.path for leaf in leaves)
@@ -152,6 +154,19 @@ def parquet_columns(name: str, path: str, described: Mapping[str, str]) -> tuple
         elif may_fail and (unit := _unit(leaf)) is not None:
             fallible[column] = f"{_WITH_UNIT[base]} {unit}"
     return physical, fallible
+
+
+def _opened(path: str) -> Any:
+    """A file as Arrow reads it by what Parquet itself says of the columns, without the types of Arrow that a program
+    has written beside: of a text that was one of a dictionary, Arrow checks the bytes, and one person's bad ones would
+    make it fail for all.
+    """
+    footer = footer_of(path).replace(b"ARROW:schema", b"arrow.schema")
+    told = pq.read_metadata(pa.BufferReader(b"".join((_MAGIC, footer, len(footer).to_bytes(4, "little"), _MAGIC))))
+    return pq.ParquetFile(path, metadata=told)
+
+
+_MAGIC = b"PAR1"
 
 
 def _parts(path: str, leaves: Sequence[Any]) -> list[Part]:
@@ -236,11 +251,7 @@ def _microseconds(column: Any) -> Any:
 
 
 def _text_of(column: Any) -> Any:
-    if pa.types.is_dictionary(column.type):
-        # With long places: written out, a few long texts may be beyond the 2 GiB that a plain column of them holds.
-        chunks = [chunk.dictionary.cast(pa.large_binary()).take(chunk.indices) for chunk in _chunks(column)]
-        column = pa.chunked_array(chunks, pa.large_binary())
-    # Of one type in all files, whichever of Arrow's types of text a program wrote into each of them.
+    # Of one type in all files: a few long texts may be beyond the 2 GiB that a plain column of them holds.
     return as_utf8(column.cast(pa.large_binary()))
 
 
@@ -258,7 +269,7 @@ def _column(reader: Any, at: int, word: str, parts: Sequence[Part]) -> Any:
     """A column, by its place, part by part: Arrow takes what a part has beyond its rows for the next one's."""
     (kind, made), chunks = _AS[word], []
     for i, part in enumerate(parts):
-        if not part.rows:  # of an extension of a dictionary Arrow ends the process
+        if not part.rows:
             continue
         null = at in part.null
         read = pa.nulls(part.rows, kind) if null else made(reader.read_row_group(i, column_indices=[at]).column(0))

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-__all__ = ["Leaf", "Part", "parts_of"]
+__all__ = ["Leaf", "Part", "footer_of", "parts_of"]
 
 _Wanted = Mapping[int, Any]
 _CHUNK: Final[_Wanted] = {3: {5: None, 12: {3: None}, 16: {2: None, 3: None}}}
@@ -52,7 +52,7 @@ def parts_of(path: str, leaves: Sequence[Leaf]) -> list[Part]:
     Raises ValueError where its footer contradicts itself on how many rows, values or columns there are, or is none.
     """
     try:
-        file, _ = _struct(_footer(path), 0, _FILE)
+        file, _ = _struct(footer_of(path), 0, _FILE)
         parts = [_part(group, leaves) for group in file.get(4, [])]
         agrees = file[3] == sum(part.rows for part in parts)
     except (IndexError, KeyError, TypeError, RecursionError, OSError):
@@ -62,7 +62,8 @@ def parts_of(path: str, leaves: Sequence[Leaf]) -> list[Part]:
     return parts
 
 
-def _footer(path: str) -> bytes:
+def footer_of(path: str) -> bytes:
+    """The bytes of a file's footer."""
     with open(path, "rb") as file:
         size = file.seek(0, os.SEEK_END)
         file.seek(size - 8)
