@@ -75,7 +75,7 @@ def _check_single(name: str, unit: str, kind: Kind, source: Source) -> None:
         case SqliteFile() | Sheet():
             apart = kind in (Kind.INTEGER, Kind.TEXT)
         case Frame():
-            apart = kind is not Kind.NUMBER or not has_objects(source, unit)
+            apart = kind not in (Kind.NUMBER, Kind.TIMESTAMP) or not has_objects(source, unit)
         case _:
             apart = True
     if not apart:

@@ -208,32 +208,80 @@ def hold(
         return _hold_sqlite(name, source, types, trusted=trusted)
     if isinstance(source, Sheet):
         return _hold_sheet(name, source, types)
-    frame = source.frame
-    if type(frame).__module__.split(".")[0] == "pandas":
-        frame = frame.copy(deep=False)  # its columns stay in their places, whatever becomes of the program's own frame
-        labels = [str(label) for label in frame.columns]
-        if len(set(labels)) < len(labels):
-            raise PolicyError(f"table {name!r}: two columns of the frame have the same name; rename one.")
-        places = list(enumerate(labels))
-        schema = pa.schema([(label, pandas_type(frame.iloc[:0, i], types.get(label))) for i, label in places])
-        safe = safe_schema(schema)
-        return Held(safe, lambda: safe_table(read_pandas(frame, schema), safe), zoned=with_zone(schema))
-    problem = None
-    try:
-        reader = frame if isinstance(frame, pa.Table) else pa.RecordBatchReader.from_stream(frame)
-        schema = reader.schema
-        if len(set(schema.names)) < len(schema.names):
-            problem = "two of its columns have the same name; rename one"
-    except Exception:  # a frame is somebody else's code, and its words may hold rows
-        problem = "it cannot be read as Arrow"
+    pandas = _of_pandas(source.frame)
+    return _hold_stream(name, source.frame) if pandas is None else _hold_pandas(name, pandas, types)
+
+
+def _of_pandas(frame: Any) -> Any:
+    """A data frame of pandas, of its own class and with columns that stay in their places, whatever becomes of the
+    program's; None for any other frame. A subclass, as GeoPandas has one, is one of its rows' columns as well: what it
+    makes of itself for Arrow follows from all of its objects together.
+    """
+    made = (c for c in type(frame).__mro__ if (c.__module__.split(".")[0], c.__name__) == ("pandas", "DataFrame"))
+    plain = next(made, None)
+    return None if plain is None else plain(frame).copy(deep=False)
+
+
+def _hold_pandas(name: str, frame: Any, types: Mapping[str, Kind]) -> Held:
+    labels = [str(label) for label in frame.columns]
+    _check_labels(name, frame, labels)
+    places = list(enumerate(labels))
+    schema = pa.schema([(label, pandas_type(frame.iloc[:0, i], types.get(label))) for i, label in places])
+    safe = safe_schema(schema)
+    return Held(safe, lambda: safe_table(read_pandas(frame, schema), safe), zoned=with_zone(schema))
+
+
+def _hold_stream(name: str, frame: Any) -> Held:
+    """A frame that hands out streams of Arrow. Each reading is of a stream of its own: one that ended half way has no
+    rows any more.
+    """
+    problem, begun = None, list[Any]()
+    if isinstance(frame, pa.RecordBatchReader):
+        problem = "it can be read once; read it into a table first (`reader.read_all()`)"
+    elif isinstance(frame, pa.ChunkedArray) or type(frame).__name__ == "Series":
+        problem = "it is a column; make a frame of it"  # of structs it is read like a frame, but for a row that is NULL
+    else:
+        try:
+            begun.append(frame if isinstance(frame, pa.Table) else pa.RecordBatchReader.from_stream(frame))
+        except Exception:  # a frame is somebody else's code, and its words may hold rows
+            problem = "it cannot be read as Arrow"
     if problem:
         raise PolicyError(f"table {name!r}: the frame ({type(frame).__name__}) cannot be used: {problem}.")
-    safe = safe_schema(schema)
-    return Held(
-        safe,
-        lambda: safe_table(reader if isinstance(reader, pa.Table) else reader.read_all(), safe),
-        zoned=with_zone(schema),
-    )
+    schema = begun[0].schema
+    _check_labels(name, frame, schema.names)
+    odd = _objects_of_polars(frame)
+    usable = pa.schema([(f.name, UNUSABLE) if f.name in odd else f for f in schema])
+    safe = safe_schema(usable)
+
+    def load() -> pa.Table:
+        if isinstance(frame, pa.Table):
+            return safe_table(frame, safe)
+        rows = (begun.pop() if begun else pa.RecordBatchReader.from_stream(frame)).read_all()
+        if rows.schema != schema:
+            raise OSError("the columns of a frame have changed")
+        return safe_table(rows, safe)
+
+    return Held(safe, load, zoned=with_zone(usable))
+
+
+def _objects_of_polars(frame: Any) -> frozenset[str]:
+    """The columns of a frame of polars that are objects of Python: it hands out where they stand in memory, so that
+    each row would be a unit of its own.
+    """
+    if type(frame).__module__.split(".")[0] != "polars":
+        return frozenset()
+    return frozenset(n for n, kind in zip(frame.columns, frame.dtypes, strict=True) if str(kind) == "Object")
+
+
+def _check_labels(name: str, frame: Any, labels: list[str]) -> None:
+    """Raises PolicyError for a frame whose columns cannot be told apart by their names, or that has none."""
+    problem = None
+    if len(set(labels)) < len(labels):
+        problem = "two of its columns have the same name; rename one"
+    elif not labels:
+        problem = "it has no columns"
+    if problem:
+        raise PolicyError(f"table {name!r}: the frame ({type(frame).__name__}) cannot be used: {problem}.")
 
 
 def _hold_sqlite(name: str, source: SqliteFile, types: Mapping[str, Kind], *, trusted: bool) -> Held:
@@ -298,7 +346,7 @@ def stats_of(path: str) -> list[os.stat_result]:
 
 def has_objects(source: Frame, column: str) -> bool:
     """Whether a column of a frame is of objects, each of a type of its own."""
-    frame = source.frame
-    if type(frame).__module__.split(".")[0] != "pandas":
+    frame = _of_pandas(source.frame)
+    if frame is None:
         return False
     return any(str(label) == column and of_objects(frame.iloc[:0, i]) for i, label in enumerate(frame.columns))
