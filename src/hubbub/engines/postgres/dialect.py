@@ -287,14 +287,13 @@ class Postgres(Dialect):
             return self.null(kind)
         if kind is Kind.BOOLEAN:
             return f"{'bool_and' if word == 'min' else 'bool_or'}({x})"
-        if kind is Kind.TEXT:
-            return f'({word}({x}) COLLATE "C")'
         chosen = f"{word}({x})"
-        made = f"CAST({chosen} AS {self.types[kind]})"
-        if kind is not Kind.INTEGER:
-            return made
+        if kind is Kind.TEXT:
+            return f'({chosen} COLLATE "C")'
         # Whole numbers that are computed are doubles, which may be beyond 64 bits.
-        return f"(CASE WHEN {chosen} >= -9223372036854775808 AND {chosen} < 9223372036854775808 THEN {made} END)"
+        fits = f"WHEN {chosen} >= -9223372036854775808 AND {chosen} < 9223372036854775808 " * (kind is Kind.INTEGER)
+        made = f"CAST({chosen} AS {self.types[kind]})"
+        return f"(CASE {fits}THEN {made} END)" if fits else made
 
     @override
     def call(self, name: str, arguments: Sequence[str], kinds: Sequence[Kind]) -> str:
@@ -514,20 +513,7 @@ def _date_diff(a: list[str]) -> str:
     return f"CAST({ends[0]} - {ends[1]} AS bigint)"
 
 
-_AS_DUCKDB: Final = (
-    "ABS",
-    "CEIL",
-    "COALESCE",
-    "CONCAT",
-    "FLOOR",
-    "GREATEST",
-    "LEAST",
-    "LENGTH",
-    "NULLIF",
-    "REPLACE",
-    "SPLIT_PART",
-    "STARTS_WITH",
-)
+_AS_DUCKDB: Final = "ABS CEIL COALESCE CONCAT FLOOR GREATEST LEAST LENGTH NULLIF REPLACE SPLIT_PART STARTS_WITH".split()
 """The functions that are written as for DuckDB."""
 
 _FUNCTIONS: Final[dict[str, Callable[[list[str]], str]]] = {
