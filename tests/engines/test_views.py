@@ -104,6 +104,19 @@ def test_a_collation_is_seen_whatever_gives_it_to_a_view(tmp_path: Path, made: s
     assert people == 1 or "UNION" in made
 
 
+@pytest.mark.parametrize("base", ["source1", "SOURCE0", "listed0", "p2", "patient12"])
+def test_a_view_beside_a_table_of_the_engine_s_own_names_is_refused(tmp_path: Path, base: str) -> None:
+    """In a view that name was the engine's own: it read the rows of another table, under this one's units."""
+    with duckdb.connect(str(tmp_path / "s.duckdb")) as con:
+        con.execute(f"CREATE TABLE {base} AS SELECT range AS id, 1 AS n FROM range(40)")
+        con.execute(f"CREATE VIEW v AS SELECT * FROM {base}")
+    engine = DuckDBEngine()
+    with pytest.raises(hb.PolicyError, match="Rename it in the file"):
+        engine.add("v", declared(tmp_path / "s.duckdb", "v", trusted=True))
+    engine.add("v", declared(tmp_path / "s.duckdb", base, trusted=False))
+    engine.close()
+
+
 POSTGRES = [
     ("CREATE VIEW part AS SELECT id, n + 1 AS n FROM visits WHERE ward = 'A'", "part", "is a view", 13),
     (

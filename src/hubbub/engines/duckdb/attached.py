@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import duckdb
 
 from hubbub.engines.base_tables import not_trusted
@@ -12,6 +14,8 @@ from hubbub.sql.bind.scope import did_you_mean, inner_table_meant
 __all__ = ["check_base_table"]
 
 _GENERATED = "GENERATED ALWAYS"
+_OURS = re.compile(r"(source|patient|listed|p)\d+")
+"""What is registered beside attached files: the names that a view says are looked for there first."""
 
 
 def check_base_table(
@@ -34,6 +38,11 @@ def check_base_table(
     problem = "is a view" if inner in views else "has generated columns" if _GENERATED in tables[inner] else None
     if problem is not None and not trusted:
         raise not_trusted(name, inner, problem)
+    if inner in views and (ours := sorted(filter(_OURS.fullmatch, (n.lower() for n in (*tables, *views))))):
+        raise PolicyError(
+            f"table {name!r}: the view {inner!r} may read {ours[0]!r}, which is what the engine calls one of its own "
+            "tables, and would find that one. Rename it in the file; copy the view into a table."
+        )
     definition = _made_of_view(con, database, inner, name) if inner in views else tables[inner]
     if "COLLATE" in definition:
         raise PolicyError(
