@@ -95,6 +95,17 @@ def test_a_frame_that_ends_before_it_starts_is_refused_before_the_charge(
         desk.statement("SELECT COUNT(l) AS n FROM (SELECT SUM(n) OVER (PARTITION BY id ROWS 2 FOLLOWING) AS l FROM t)")
 
 
+BARE = ["2", "BETWEEN 2 AND CURRENT ROW", "BETWEEN 1 PRECEDING AND 2", "BETWEEN 2 AND 1", "BETWEEN 2 AND 1 PRECEDING"]
+
+
+@pytest.mark.parametrize("frame", BARE)
+def test_a_number_that_says_no_side_is_refused_in_words(desk: Desk, frame: str) -> None:
+    with pytest.raises(QueryError, match="a frame counts ROWS by whole numbers"):
+        desk.statement(
+            f"SELECT SUM(l) AS n FROM (SELECT MAX(n) OVER (PARTITION BY id ORDER BY n ROWS {frame}) AS l FROM t)"
+        )
+
+
 @pytest.mark.parametrize("call", ["RANK", "DENSE_RANK"])
 @pytest.mark.parametrize("order", ["day", "day DESC", "day + of_day", "of_day % 2"])
 @pytest.mark.parametrize("frame", ["", "RANGE CURRENT ROW", "ROWS UNBOUNDED PRECEDING", "ROWS 2 PRECEDING"])

@@ -260,6 +260,7 @@ def _frame(reader: Reader, node: exp.Window) -> str:
             and str(value.this).isdigit()
             and len(str(value.this)) < 10
             and kind == "ROWS"
+            and side in ("PRECEDING", "FOLLOWING")
         ):
             ends.append(f"{value.this} {side}")
         else:
