@@ -38,17 +38,14 @@ def check_base_table(
     problem = "is a view" if inner in views else "has generated columns" if _GENERATED in tables[inner] else None
     if problem is not None and not trusted:
         raise not_trusted(name, inner, problem)
-    if inner in views and (ours := sorted(filter(_OURS.fullmatch, (n.lower() for n in (*tables, *views))))):
-        raise PolicyError(
-            f"table {name!r}: the view {inner!r} may read {ours[0]!r}, which is what the engine calls one of its own "
-            "tables, and would find that one. Rename it in the file; copy the view into a table."
-        )
-    definition = _made_of_view(con, database, inner, name) if inner in views else tables[inner]
-    if "COLLATE" in definition:
-        raise PolicyError(
-            f"table {name!r}: {inner!r} has columns with a collation, under which different texts are equal; copy "
-            "the table without it."
-        )
+    ours = sorted(n for n in (*tables, *views) if _OURS.fullmatch(n.lower())) if inner in views else []
+    hidden = None
+    if ours:
+        hidden = f"may read {ours[0]!r}, which is what the engine calls a table of its own; rename it there"
+    elif "COLLATE" in (_made_of_view(con, database, inner, name) if inner in views else tables[inner]):
+        hidden = "has columns with a collation, under which different texts are equal; copy the table without it"
+    if hidden:
+        raise PolicyError(f"table {name!r}: {inner!r} {hidden}.")
 
 
 def _made_of_view(con: duckdb.DuckDBPyConnection, database: str, inner: str, name: str) -> str:
