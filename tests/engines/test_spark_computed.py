@@ -127,6 +127,27 @@ def test_one_row_s_text_decides_nothing(spark: Any, tmp_path: Path, ansi: str) -
     made.unpersist()
 
 
+@pytest.mark.parametrize("last", ["'3'", "'x'"])
+def test_rows_that_are_constants_are_rows(spark: Any, last: str) -> None:
+    """What is computed of a range, or of rows that are selected one by one, ended every question, too."""
+    for failing in (
+        f"SELECT id, CAST(s AS INT) AS n FROM (SELECT 1L AS id, '1' AS s UNION ALL SELECT 2L, {last})",
+        f"SELECT 1L AS id, CAST('1' AS INT) AS n UNION ALL SELECT 2L, CAST({last} AS INT)",
+        f"SELECT id, CAST(if(id = 2, {last}, '1') AS INT) AS n FROM range(3)",
+    ):
+        made = spark.sql(failing)
+        assert asked(made, f"{COUNTED} WHERE n > 0 OR id > 0") == "PolicyError"
+    for mixed in (
+        spark.sql(f"SELECT {last} AS id UNION ALL SELECT 'a'").limit(1),
+        spark.range(1).selectExpr("explode(array(1L, 2L)) AS id"),
+        spark.range(1).mapInPandas(lambda parts: parts, "id BIGINT"),
+    ):
+        assert asked(mixed, COUNTED) == "PolicyError"
+    fine = spark.sql("SELECT 1L AS id, 'a' AS s UNION ALL SELECT CAST(-2 AS BIGINT), NULL")
+    assert asked(fine, COUNTED) == 2
+    assert asked(spark.range(2).selectExpr("id", "id > 0 AS b", "1 + 1 AS two"), COUNTED) == 2
+
+
 def test_what_is_computed_since_it_was_declared_is_looked_at(spark: Any, tmp_path: Path) -> None:
     """A column that nobody reads is computed, once the frame that has it is cached."""
     pq.write_table(pa.table({"id": [1, 2, 3], "s": ["1", "2", "three"]}), tmp_path / "t.parquet")

@@ -184,6 +184,9 @@ def test_files_of_several_types_are_refused_whatever_they_are_called(
         ("parquet", pa.array([0, 256], pa.int32()), "DOUBLE", True),
         ("parquet", pa.array([0, 2**53 + 1], pa.int64()), "DECIMAL(20, 0)", True),
         ("parquet", pa.array([0.5, 1.5], pa.float32()), "DOUBLE", True),
+        ("parquet", pa.array([1, 2**31 - 1], pa.int32()).view(pa.date32()), "TIMESTAMP_NTZ", False),  # beyond them
+        ("parquet", pa.array([Decimal(1), Decimal(2)], pa.decimal128(18, 2)), "DECIMAL(20, 4)", False),
+        ("parquet", pa.array([Decimal(1), Decimal(2)], pa.decimal128(9, 2)), "DECIMAL(12, 2)", True),
         ("orc", pa.array([1, 2], pa.int64()), "BOOLEAN", False),
         ("orc", pa.array([1, 2**32 + 1], pa.int64()), "INT", False),
         ("orc", pa.array(["1", "1.0"]), "BIGINT", False),
@@ -198,6 +201,16 @@ def test_a_type_that_is_narrower_than_the_file_s_is_refused(
     answer = asked(frame, "SELECT COUNT(DISTINCT u) AS n FROM v", unit="u")
     assert answer == (2 if fine else "PolicyError")
     assert asked(frame.drop("u"), "SELECT COUNT(DISTINCT n) AS n FROM v", unit="n") == 2
+
+
+@pytest.mark.parametrize("far", [10**18 - 1, 2**63 - 1])
+def test_a_decimal_that_is_stored_with_a_digit_more_decides_nothing(theirs: Any, tmp_path: Path, far: int) -> None:
+    table = pa.table({"id": [1, 2, 3], "x": decimals(18, far)})
+    pq.write_table(table, tmp_path / "t.parquet", store_decimal_as_integer=True)
+    counted = "SELECT COUNT(*) AS n FROM v WHERE x IS NOT NULL OR id > 0"
+    for told, answer in (("20, 2", "PolicyError"), ("18, 0", 3)):
+        frame = theirs.read.schema(f"id BIGINT, x DECIMAL({told})").parquet(str(tmp_path))
+        assert asked(frame, counted) == answer
 
 
 def test_a_line_of_many_values_and_a_row_that_is_left_open_decide_nothing(theirs: Any, tmp_path: Path) -> None:

@@ -127,7 +127,7 @@ def test_a_column_of_any_name_is_itself(theirs: Any) -> None:
     frame = theirs.range(8).toDF("id")
     for i, _ in enumerate(NAMES):
         frame = frame.withColumn(f"n{i}", (frame["id"] + i) % 8)
-    frame = frame.toDF("id", *NAMES)
+    frame = frame.toDF("id", *NAMES).localCheckpoint()
     table = hb.table(frame, unit="id", max_total=1)
     with hb.Session({"v": table}, budget=hb.Budget(10**9), ledger=None) as session:
         each = " AND ".join(f'"{name}" = (id + {i}) % 8' for i, name in enumerate(NAMES))

@@ -45,10 +45,10 @@ def children_of(node: Any) -> list[Any]:
     return [children.apply(i) for i in range(children.size())]
 
 
-def unsure(node: Any, expressions: Iterable[Any]) -> str | None:
+def unsure(node: Any, expressions: Iterable[Any], *, literal: bool = False) -> str | None:
     """Why a row may make a node of a plan fail, or decide about another row, and what to do; None if none does.
 
-    expressions: what it computes of what is read.
+    expressions: what it computes of what is read. literal: its rows are constants, so these are of people, too.
     """
     kind = _kind(node)
     if kind not in _NODES:
@@ -56,7 +56,7 @@ def unsure(node: Any, expressions: Iterable[Any]) -> str | None:
     todo = list(expressions)
     while todo:
         one = todo.pop()
-        if one.foldable() and _has_value(one):
+        if not literal and one.foldable() and _has_value(one):
             continue  # no row decides about a constant, but whether it is computed where it fails
         if not _total(one, exact=kind != "Filter"):
             return f"it computes {str(one.prettyName())!r}: it may fail on a row, or follow from others. {_INSTEAD}"

@@ -219,8 +219,8 @@ _HOLD: Final = {
     ("double", "integer"),
     ("string", "binary"),
     ("timestamp", "timestamp_ntz"),
-    ("timestamp_ntz", "date"),
 }
+"""Not a date in a moment: Parquet holds days that are beyond all moments, and then reading fails."""
 
 
 def _schema(files: Files, addresses: Sequence[str], session: SparkSession) -> dict[str, str] | None:
@@ -269,7 +269,11 @@ def _holds(kind: str, stored: str) -> bool:
     if kind in _WHOLE and stored in _WHOLE:
         return _WHOLE.index(kind) >= _WHOLE.index(stored)
     wide, narrow = _digits(kind), _digits(stored)
-    return None not in (wide, narrow) and all(a >= b for a, b in zip(wide or (), narrow or (), strict=True))
+    if wide is None or narrow is None:
+        return False
+    # To another scale each decimal is computed, and what is stored may have a digit more than its type.
+    same = not stored.startswith("decimal") or wide[1] == narrow[1]
+    return same and wide[0] >= narrow[0] and wide[1] >= narrow[1]
 
 
 def _digits(kind: str) -> tuple[int, int] | None:

@@ -172,7 +172,8 @@ _BESIDE: Final = "__metadata_col"
 """What Spark says of a column that is not in the files: `_metadata`, with a row's place in its file."""
 _OBJECTS: Final = ("ParallelCollectionRDD", "EmptyRDD")
 _IN_MEMORY: Final = (_COMPUTED, "LocalRelation", "OneRowRelation", "EmptyRelation", "Range")
-_OF_NOBODY: Final = frozenset(("OneRowRelation", "Range"))
+_HANDED: Final = {"LocalRelation", "OneRowRelation"}
+"""Rows that the program has handed over; of the second kind each is written as what is selected."""
 _FILE_TABLES: Final = ("parquettable", "orctable")
 _SMALL: Final = ("TINYINT", "SMALLINT")
 _READS: Final = ("parquetfileformat", "orcfileformat", *_FILE_TABLES)
@@ -269,13 +270,12 @@ def _computed(frame: DataFrame) -> str | None:
     """Why what a frame computes may fail on a row, or makes one row decide about another's, and what to do."""
     nodes = list(_nodes(*_plan(frame)))
     kinds = {node.getClass().getSimpleName() for node, _, above in nodes if above is None}
-    if kinds <= _OF_NOBODY:
-        return None
     for node, _, expressions in nodes:
         if expressions is None:
             continue
         # Of rows that the program has handed over Spark computes all, before it leaves out what nobody reads.
-        why = unsure(node, _sequence(node.expressions()) if "LocalRelation" in kinds else expressions)
+        every = _sequence(node.expressions()) if kinds & _HANDED else expressions
+        why = unsure(node, every, literal="OneRowRelation" in kinds)
         if why is not None:
             return why
     return None
