@@ -219,6 +219,28 @@ def test_beside_files_and_frames_in_one_session(kept: Store, tmp_path: Path) -> 
         assert s.sql(joined, epsilon=HUGE).rows() == [(2,)]
 
 
+def test_an_object_has_one_budget(kept: Store, tmp_path: Path) -> None:
+    """Before, a folder and an object in it had two, and so had an object with a word as its table."""
+    for name in ("a", "b"):
+        kept.put(f"clinic/visits/{name}.parquet", parquet(0))
+    one, folder = kept.url("clinic/visits/a.parquet"), kept.url("clinic/visits/")
+    limits = {"unit": "id", "max_groups": 1, "max_rows": 1}
+
+    def opened(ledger: str, **tables: hb.PrivateTable | hb.PublicTable) -> None:
+        hb.Session(tables, budget=hb.Budget(1), ledger=tmp_path / ledger, new_unit_spaces=["x", "y"]).close()
+
+    again = [(folder, None), (one, "word"), (kept.url("clinic/visits/*.parquet"), None)]
+    for i, (source, word) in enumerate(again):
+        other = hb.table(source, unit_space="y", table=word, **limits)
+        with pytest.raises(PolicyError, match="stands in two unit spaces"):
+            opened(f"{i}.db", v=hb.table(one, unit_space="x", **limits), w=other)
+    opened("folder.db", v=hb.table(folder, unit_space="x", **limits))
+    for word in (None, "word"):
+        with pytest.raises(PolicyError, match="stands in the unit space 'x' of this ledger"):
+            opened("folder.db", v=hb.table(one, unit_space="y", table=word, **limits))
+    opened("folder.db", v=hb.table(one, unit_space="x", **limits))
+
+
 def test_the_policy_file_and_init(kept: Store, tmp_path: Path) -> None:
     kept.put("clinic/visits.csv", b"id;x\n1;3\n2;4\n")
     url = kept.url("clinic/visits.csv")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import zipfile
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from pathlib import Path
@@ -143,6 +144,103 @@ def test_a_file_by_every_path_to_it(tmp_path, monkeypatch):
         folder = tmp_path / str(number)
         folder.mkdir()
         refused_as_two(folder, lambda space, one=one: table(one, space), lambda space, other=other: table(other, space))
+
+
+def _workbook(path: Path, *sheets: str) -> Path:
+    """A workbook whose sheets all hold one person."""
+    main = "http://schemas.openxmlformats.org"
+    row = '<row><c t="inlineStr"><is><t>{}</t></is></c></row>'
+    sheet = f'<worksheet xmlns="{main}/spreadsheetml/2006/main"><sheetData>{row.format("pid")}{row.format("1")}'
+    listed = "".join(f'<sheet name="{name}" r:id="r{i}"/>' for i, name in enumerate(sheets))
+    kind = f"{main}/officeDocument/2006/relationships"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("xl/workbook.xml", f'<workbook xmlns:r="{kind}"><sheets>{listed}</sheets></workbook>')
+        parts = (f'<Relationship Id="r{i}" Type="{kind}/worksheet" Target="s{i}.xml"/>' for i in range(len(sheets)))
+        archive.writestr("xl/_rels/workbook.xml.rels", f"<Relationships>{''.join(parts)}</Relationships>")
+        for i in range(len(sheets)):
+            archive.writestr(f"xl/s{i}.xml", f"{sheet}</sheetData></worksheet>")
+    return path
+
+
+def test_a_word_names_no_second_table_of_a_file_that_holds_one(tmp_path):
+    """Before, each word as table= of a CSV or Parquet file was a new budget, and so was the name of an only sheet."""
+    pq.write_table(ROWS, tmp_path / "t.parquet")
+    (tmp_path / "t.csv").write_text("pid,oid\n1,1\n")
+    book = _workbook(tmp_path / "t.xlsx", "Visits")
+    ways = {"t.parquet": (None, "a"), "t.csv": ("a", "b"), "t.xlsx": (None, "Visits")}
+    for name, (one, other) in ways.items():
+        folder = tmp_path / name.replace(".", "_")
+        folder.mkdir()
+        types = {"types": {"pid": "integer"}} if name != "t.parquet" else {}
+        refused_as_two(folder, *(
+            lambda space, name=name, word=word, types=types: table(tmp_path / name, space, table=word, **types)
+            for word in (one, other)
+        ))  # fmt: skip
+    book = _workbook(tmp_path / "two.xlsx", "Visits", "Orders")
+    two = {name: table(book, name, table=name, types={"pid": "integer"}) for name in ("Visits", "Orders")}
+    hb.Session(two, budget=Budget(1), ledger=tmp_path / "two.db").close()  # two sheets are two sources
+
+
+def test_a_word_that_an_older_ledger_holds_is_no_second_budget(tmp_path):
+    pq.write_table(ROWS, tmp_path / "t.parquet")
+    budgets = {"x": Budget(1), "y": Budget(1)}
+    with Ledger.open(tmp_path / "b.db", budgets=budgets) as ledger:
+        ledger.versions.remember_sources({(f"{tmp_path / 't.parquet'}, table a", "pid"): "x"})
+    with pytest.raises(PolicyError, match="stands in the unit space 'x' of this ledger"):
+        hb.Session({"b": table(tmp_path / "t.parquet", "y", table="a")}, budget=Budget(1), ledger=tmp_path / "b.db")
+
+
+def _folder(tmp_path: Path) -> Path:
+    (tmp_path / "f" / "old").mkdir(parents=True)
+    for name in ("f/a.parquet", "f/old/b.parquet", "f/_c.parquet", "f/dd.parquet", "other.parquet"):
+        pq.write_table(ROWS, tmp_path / name)
+    return tmp_path
+
+
+@pytest.mark.parametrize(("one", "other"), [("f", "f/a.parquet"), ("f", "f/old/b.parquet"), ("f", "f/old"),
+                                            ("", "f")])  # fmt: skip
+def test_a_folder_and_what_it_holds_are_one_source(tmp_path, one, other):
+    """Before, a file had one budget and each folder that holds it another."""
+    at = _folder(tmp_path / "rows")
+    (tmp_path / "ledgers").mkdir()
+    refused_as_two(tmp_path / "ledgers", lambda space: table(at / one, space), lambda space: table(at / other, space))
+
+
+@pytest.mark.parametrize("other", ["f", "f/a.parquet", "f/a*.parquet", "f/?.parquet"])
+def test_a_pattern_and_what_it_fits_are_one_source(tmp_path, other):
+    at = _folder(tmp_path)
+    kwargs = {"budget": Budget(1), "analyst": "ada"}
+    pattern = at / "f" / "*.parquet"
+    with pytest.raises(PolicyError, match="stands in two unit spaces"):
+        hb.Session({"a": table(pattern, "x"), "b": table(at / other, "y")}, ledger=tmp_path / "b.db", **kwargs)
+    Ledger.open(tmp_path / "c.db", budgets={"x": Budget(1), "y": Budget(1)}).close()
+    if "*" not in other and "?" not in other:
+        hb.Session({"a": table(at / other, "x")}, ledger=tmp_path / "c.db", **kwargs).close()
+        with pytest.raises(PolicyError, match="stands in the unit space 'x' of this ledger"):
+            hb.Session({"a": table(pattern, "y")}, ledger=tmp_path / "c.db", **kwargs)
+
+
+def test_files_that_share_no_row_are_two_sources(tmp_path):
+    at = _folder(tmp_path)
+    spaces = {"a": "f", "b": "other.parquet", "c": "f/_c.parquet"}
+    tables = {name: table(at / path, name) for name, path in spaces.items()}
+    hb.Session(tables, budget=Budget(1), ledger=tmp_path / "b.db").close()
+    with hb.Session(tables, budget=Budget(1), ledger=tmp_path / "b.db") as session:
+        assert session.ledger.record.verify().problems == ()
+
+
+def test_a_source_is_not_private_and_public_at_once(tmp_path):
+    """Before, a public table showed the rows of a private one, at no cost."""
+    at = _folder(tmp_path)
+    os.link(at / "f" / "a.parquet", at / "hard.parquet")
+    private = {"v": table(at / "f" / "a.parquet", "x")}
+    for shown in ("f/a.parquet", "f", "f/*.parquet", "hard.parquet"):
+        with pytest.raises(PolicyError, match="declared as public"):
+            hb.Session(private | {"p": hb.public(at / shown)}, budget=Budget(1), ledger=tmp_path / "b.db")
+    with pytest.raises(PolicyError, match="declared as public"):
+        hb.Session({"v": table(ROWS, "x"), "p": hb.public(ROWS)}, budget=Budget(1), ledger=tmp_path / "b.db")
+    kept = private | {"p": hb.public(at / "other.parquet")}
+    hb.Session(kept, budget=Budget(1), ledger=tmp_path / "b.db").close()
 
 
 def test_a_unit_by_a_path_and_by_its_own_column(tmp_path):

@@ -15,6 +15,8 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from hubbub.engines.base import Located, Named, Schema
+from hubbub.engines.duckdb.place import DuckDBPlace
+from hubbub.engines.objects.place import ObjectsPlace
 from hubbub.engines.registry import engine_for, place_of
 from hubbub.errors import PolicyError
 from hubbub.ledger.accounts import EACH_ANALYST, TOGETHER, analyst_account, table_account
@@ -185,23 +187,40 @@ def source_places(
     located: where the engine found each source, by the table's name. A place is the engine's own or the declared one.
 
     Raises PolicyError where one source with one unit stands in two unit spaces, or in one by a column and in another
-    row by row: two budgets for the same people.
+    row by row: two budgets for the same people. One source are a file and a folder or pattern that holds it, too. It
+    raises as well where a source is private and public at once.
     """
     spaces: dict[tuple[str, str], str] = {}
+    shown = {
+        identity: name
+        for name, item in tables.items()
+        if isinstance(item, PublicTable)
+        for identity in _identities(item, located.get(name, Located()))
+    }
     here: list[tuple[set[object], str, str]] = []  # what each source is, whatever names it has
     for name, item in tables.items():
         if not isinstance(item, PrivateTable):
             continue
         where, unit = located.get(name, Located()), _unit(item)
         places = _places(name, item, where)
-        known = {*map(one_form, places), *_identities(item, where)}
-        for others, its_unit, space in here:
-            if known & others and same_people(unit, its_unit) and space != item.space:
-                raise PolicyError(
-                    f"table {name!r}: {places[0] if places else 'its source'} with the unit {unit!r} stands in two "
-                    f"unit spaces, {space!r} and {item.space!r}. That would be two budgets for the same people: "
-                    "declare one of them."
-                )
+        identities = _identities(item, where)
+        known = {*map(one_form, places), *identities}
+        public_name = next((shown[identity] for identity in identities if identity in shown), None)
+        again = (space for others, its_unit, space in here if known & others and same_people(unit, its_unit))
+        other = next((space for space in again if space != item.space), None)
+        problem = None
+        if public_name is not None:
+            problem = (
+                f"its source is that of {public_name!r}, or shares rows with it, and that one is declared as public: "
+                "anybody would see these rows, and nothing would be charged. Declare one of the two."
+            )
+        elif other is not None:
+            problem = (
+                f"{places[0] if places else 'its source'} with the unit {unit!r} stands in two unit spaces, {other!r} "
+                f"and {item.space!r}. That would be two budgets for the same people: declare one of them."
+            )
+        if problem is not None:
+            raise PolicyError(f"table {name!r}: {problem}")
         here.append((known, unit, item.space))
         for place in places:
             spaces.setdefault((place, unit), item.space)
@@ -211,14 +230,20 @@ def source_places(
 def older_places(
     tables: Mapping[str, PrivateTable | PublicTable], located: Mapping[str, Located]
 ) -> dict[tuple[str, str], str]:
-    """As `source_places`, by texts that older ledgers may have written of a table inside a database."""
-    places = {}
+    """As `source_places`, by texts that older ledgers may have written of a table inside a database or a file, and by
+    those of files and folders that hold rows of it.
+    """
+    places: dict[tuple[str, str], str] = {}
     for name, item in tables.items():
-        if isinstance(item, PrivateTable) and located[name].place is not None:
-            for inner in (None, *located[name].older):
-                place = _declared(name, item, inner)
-                if place is not None:
-                    places[place, _unit(item)] = item.space
+        if not isinstance(item, PrivateTable):
+            continue
+        texts: list[str | None] = []
+        if located[name].place is not None:
+            texts = [_declared(name, item, inner) for inner in (None, *located[name].older)]
+        place = place_of(item.source)
+        if isinstance(place, DuckDBPlace | ObjectsPlace):
+            texts += place.older(Named(item.source, name, item.inner_table))
+        places |= {(text, _unit(item)): item.space for text in texts if text is not None}
     return places
 
 
@@ -235,10 +260,17 @@ def _places(name: str, declared: PrivateTable, located: Located) -> list[str]:
     return [place for place in dict.fromkeys((declared_place, located.place)) if place is not None]
 
 
-def _identities(declared: PrivateTable, located: Located) -> list[object]:
-    """What a source is by any name of it: a file, by its number; a frame itself; an address that cannot be shown."""
+def _identities(declared: PrivateTable | PublicTable, located: Located) -> set[object]:
+    """What a source is by any name of it: a file, by its number; each file of several; a frame itself; an address that
+    cannot be shown.
+    """
     here = place_of(declared.source).here(Named(declared.source, "", declared.inner_table, located.inner))
-    return [one for one in (located.here, here) if one is not None]
+    return {
+        identity
+        for one in (located.here, here)
+        if one is not None
+        for identity in (one if isinstance(one, frozenset) else (one,))
+    }
 
 
 def _declared(name: str, declared: PrivateTable, inner: str | None) -> str | None:
@@ -366,7 +398,9 @@ def agree_on_sources(policy: Policy, located: Mapping[str, Located]) -> None:
     """
     if not policy.tables:
         return
-    tables = resolved_paths(named_tables({name: private_of(one) for name, one in policy.tables.items()}))
+    declared: dict[str, PrivateTable | PublicTable] = {n: private_of(one) for n, one in policy.tables.items()}
+    declared |= {name: public_of(one) for name, one in policy.public.items()}
+    tables = resolved_paths(named_tables(declared))
     source_places(tables, located)
     neighbours_of(tables)
 

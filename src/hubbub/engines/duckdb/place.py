@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from hubbub.engines.base import Named
-from hubbub.file_formats import files_of, several_files
+from hubbub.engines.duckdb.sheets import only_sheet
+from hubbub.file_formats import files_of, kind_of_file, several_files
 from hubbub.ledger.places import INSIDE
 from hubbub.spelling import one_spelling
 
@@ -35,25 +36,65 @@ class DuckDBPlace:
         return DuckDBEngine()
 
     def kept(self, named: Named) -> str | None:
-        """The whole path of a file; a frame is known by its table's name alone."""
+        """The whole path of a file, with the table inside it where it holds tables; a frame is known by its table's
+        name alone."""
         if not isinstance(named.source, str | Path):
             return f"the frame {one_spelling(named.name)}"
-        return os.path.realpath(named.source) + (f"{INSIDE}{named.table}" if named.table else "")
+        inner = _inner(named.source, named.table)
+        return os.path.realpath(named.source) + (f"{INSIDE}{inner}" if inner else "")
+
+    def older(self, named: Named) -> list[str]:
+        """Other texts by which a ledger may know a file, or one that holds its rows: with a word that names nothing in
+        it, without the name of its only sheet, by each folder that it is in, by each file that a folder or pattern
+        holds.
+        """
+        if not isinstance(named.source, str | Path):
+            return []
+        path = os.path.realpath(named.source)
+        files = [file for file in files_of(named.source) if kind_of_file(file) == "parquet"]
+        texts = [path, *([f"{path}{INSIDE}{named.table}"] if named.table else [])]
+        if not files and _inner(path, None) != _inner(path, named.table):
+            texts.remove(path)  # the whole of a database is nobody's table
+        return list(dict.fromkeys([*texts, *files, *(folder for file in files for folder in _folders(file))]))
 
     def here(self, named: Named) -> Hashable:
-        """A file by its number on its device, several by theirs; a frame by itself."""
+        """A file by its number on its device, several by the set of theirs; a frame by itself."""
         if not isinstance(named.source, str | Path):
             return "frame", id(named.source)
         try:
             if several_files(named.source):
-                return tuple((at.st_dev, at.st_ino) for at in map(os.stat, files_of(named.source)))
+                return frozenset((at.st_dev, at.st_ino, "") for at in map(os.stat, files_of(named.source)))
             at = os.stat(named.source)
         except OSError:
             return None
-        return at.st_dev, at.st_ino, (named.table or "").lower()
+        return at.st_dev, at.st_ino, (_inner(named.source, named.table) or "").lower()
 
     def written(self, source: object) -> str:
         return str(source) if isinstance(source, str | Path) else "a frame"
 
     def at_hand(self, source: object) -> bool:
         return True
+
+
+def _inner(path: str | Path, table: str | None) -> str | None:
+    """Which table of a file is meant: none of a CSV or Parquet file, whatever is said; the only sheet of a workbook
+    where nothing is.
+    """
+    if several_files(path):
+        return None
+    if Path(path).suffix.lower() == ".db":  # a database of either kind; to open it here would drop its locks
+        return table
+    kind = kind_of_file(path)
+    if kind == "sheet":
+        return table or only_sheet(os.path.realpath(path))
+    return table if kind in ("duckdb", "sqlite") else None
+
+
+def _folders(file: str) -> list[str]:
+    """The folders whose Parquet files one is: all that it is in, but none in which it is hidden."""
+    folders: list[str] = []
+    place = Path(file)
+    while place.name and place.name[0] not in (".", *("_" * (not folders))):
+        place = place.parent
+        folders.append(str(place))
+    return folders

@@ -13,9 +13,11 @@ at most, and leaves out a row with a moment or a time span beyond all dates.
 from __future__ import annotations
 
 import datetime as dt
+import os
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from itertools import islice
 from math import isfinite
 from typing import Any, Final
@@ -31,7 +33,7 @@ from hubbub.remedies import CorrectName, DeclareOption, Remedy
 from hubbub.spelling import meant_by
 from hubbub.tables.kinds import Kind
 
-__all__ = ["read_sheet", "sheet_columns", "sheet_values"]
+__all__ = ["only_sheet", "read_sheet", "sheet_columns", "sheet_values"]
 
 _ROWS: Final = 1 << 14
 """Rows that become columns together."""
@@ -77,6 +79,26 @@ def read_sheet(path: str, sheet: str | None, schema: pa.Schema, types: Mapping[s
     while some := list(islice(filled, _ROWS)):
         tables.append(rows_as_table(some, schema, fits))
     return pa.concat_tables(tables)
+
+
+def only_sheet(path: str) -> str | None:
+    """The name of a workbook's only sheet; None where there are several, or it cannot be read."""
+    try:
+        at = os.stat(path)
+        names = _sheets(path, (at.st_dev, at.st_ino, at.st_size, at.st_mtime_ns, at.st_ctime_ns))
+    except Exception:  # as in `sheet_columns`, which says so
+        return None
+    return names[0] if len(names) == 1 else None
+
+
+@lru_cache(maxsize=32)
+def _sheets(path: str, stamp: tuple[int, ...]) -> tuple[str, ...]:
+    """The names of a workbook's sheets, looked up once while the file is as it was."""
+    if path.lower().endswith(".xls"):
+        with _old_book(path) as old:
+            return tuple(old.sheet_names)
+    with _opened(path) as book:
+        return tuple(book.sheets)
 
 
 def sheet_values(path: str, sheet: str | None, columns: Sequence[str]) -> dict[str, int]:
@@ -143,8 +165,9 @@ def _chosen(names: list[str], sheet: str | None) -> str:
     return sheet or names[0]
 
 
-def _old_rows(path: str, sheet: str | None) -> Iterator[list[Any]]:
-    """The rows of an .xls; of a row that the reader cannot hold no cells."""
+@contextmanager
+def _old_book(path: str) -> Iterator[Any]:
+    """An .xls; raises PolicyError where its reader is not installed."""
     try:
         from python_calamine import CalamineWorkbook
     except ImportError:
@@ -152,6 +175,12 @@ def _old_rows(path: str, sheet: str | None) -> Iterator[list[Any]]:
             "an .xls needs the package python-calamine, the extra `excel` of hubbub; or save it as an .xlsx"
         ) from None
     with CalamineWorkbook.from_path(path) as book:
+        yield book
+
+
+def _old_rows(path: str, sheet: str | None) -> Iterator[list[Any]]:
+    """The rows of an .xls; of a row that the reader cannot hold no cells."""
+    with _old_book(path) as book:
         cells = book.get_sheet_by_name(_chosen(book.sheet_names, sheet))
         before = [""] * cells.start[1] if cells.start else []  # empty columns, which are left out row by row
         for row in _one_by_one(cells.iter_rows(), cells.end[0] + 1 if cells.end else 0):

@@ -23,7 +23,7 @@ from hubbub.addresses import ObjectAddress
 from hubbub.errors import PolicyError
 from hubbub.file_formats import COMPRESSED, FILES, kind_of_file
 
-__all__ = ["Copy", "copied", "store_of"]
+__all__ = ["Copy", "copied", "inner_of", "kind_of", "store_of"]
 
 _READINGS: Final = 3
 _PIECE: Final = 1 << 23
@@ -150,6 +150,16 @@ def _name_of(key: str, otherwise: str) -> str:
     suffixes = Path(name).suffixes[-2:]
     end = "".join(suffixes if suffixes and suffixes[-1].lower() in COMPRESSED else suffixes[-1:])
     return f"{otherwise}{end}" if _PLAIN.fullmatch(f"{otherwise}{end}") else otherwise
+
+
+def inner_of(address: ObjectAddress, table: str | None) -> str | None:
+    """Which table of an object is meant: none of a CSV or Parquet file, whatever is said."""
+    return table if not address.several and kind_of(address) in ("duckdb", "sqlite", "sheet") else None
+
+
+def kind_of(address: ObjectAddress) -> str | None:
+    """What an object is by the end of its name; one `.db` is a database of either kind."""
+    return "duckdb" if address.key.lower().endswith(".db") else kind_of_file(Path(address.key).name)
 
 
 def _check_kind(address: ObjectAddress, *, csv: bool) -> None:

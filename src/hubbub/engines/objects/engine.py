@@ -7,9 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from hubbub.addresses import ObjectAddress
-from hubbub.engines.base import Schema
+from hubbub.engines.base import Located, Schema
 from hubbub.engines.duckdb.engine import DuckDBEngine
-from hubbub.engines.objects.copies import Copy, copy_of
+from hubbub.engines.duckdb.sheets import only_sheet
+from hubbub.engines.objects.copies import Copy, copy_of, inner_of
+from hubbub.file_formats import kind_of_file
+from hubbub.ledger.places import INSIDE
 from hubbub.tables.declare import PrivateTable, PublicTable
 
 __all__ = ["ObjectsEngine"]
@@ -25,6 +28,7 @@ class ObjectsEngine(DuckDBEngine):
     def __init__(self) -> None:
         super().__init__()
         self._copies: dict[str, Copy] = {}
+        self._inner: dict[str, str | None] = {}
         self._copying = threading.Lock()
 
     def add(self, name: str, table: PrivateTable | PublicTable) -> Schema:
@@ -35,8 +39,22 @@ class ObjectsEngine(DuckDBEngine):
         if isinstance(table.source, ObjectAddress):
             folder = Path(self._folder) / f"objects-{len(self._copies)}"
             copy = self._copies[name] = copy_of(table.source, folder, csv=table.csv is not None)
+            self._inner[name] = inner_of(table.source, table.inner_table)
             table = replace(table, source=copy.path)
         return super().add(name, table)
+
+    def located(self, name: str) -> Located:
+        """Each object by its server and key; a workbook with the name of its only sheet, where none is said."""
+        copy = self._copies.get(name)
+        if copy is None:
+            return super().located(name)
+        address, inner, place = copy.address, self._inner[name], None
+        if inner is None and not address.several and kind_of_file(copy.path) == "sheet":
+            inner = only_sheet(copy.path)
+            place = f"{address.kept}{INSIDE}{inner}" if inner else None
+        server = address.kept.removeprefix(address.shown)
+        keys = frozenset(("object", address.scheme, server, key, (inner or "").lower()) for key, *_ in copy.edition)
+        return Located(place, here=keys)
 
     def recheck(self, name: str) -> None:
         """Raises PolicyError where the objects are gone, or their columns are no longer those of the session."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable
 from typing import TYPE_CHECKING, Final
 
 from hubbub.addresses import ObjectAddress
 from hubbub.engines.base import Named
+from hubbub.engines.objects.copies import inner_of, kind_of
 from hubbub.ledger.places import INSIDE
 from hubbub.tables.remote import remote
 
@@ -33,11 +35,27 @@ class ObjectsPlace:
         return ObjectsEngine()
 
     def kept(self, named: Named) -> str | None:
-        """The bucket and the key, and the server where one is named; of a database its table too."""
-        return named.source.kept + (f"{INSIDE}{named.table}" if named.table else "")  # type: ignore[no-any-return]
+        """The bucket and the key, and the server where one is named; of a database or a workbook its table too."""
+        inner = inner_of(named.source, named.table)
+        return named.source.kept + (f"{INSIDE}{inner}" if inner else "")  # type: ignore[no-any-return]
+
+    def older(self, named: Named) -> list[str]:
+        """Other texts by which a ledger may know an object, or a folder that holds it: with a word that names nothing
+        in it, by each folder that it is in.
+        """
+        source: ObjectAddress = named.source
+        texts = [f"{source.kept}{INSIDE}{named.table}"] if named.table else []
+        if not source.several and kind_of(source) != "parquet":
+            return texts
+        *folders, name = re.split(r"[*?]", source.key)[0].split("/")
+        if not source.several and name[:1] in ("_", "."):
+            return texts
+        server = source.kept.removeprefix(source.shown)
+        beside = (f"{source.scheme}://{source.bucket}/" + "/".join(folders[:i]) for i in range(len(folders), 0, -1))
+        return texts + [f"{folder}/{server}" for folder in beside]
 
     def here(self, named: Named) -> Hashable:
-        return "object", named.source.kept, (named.table or "").lower()
+        return "object", named.source.kept, (inner_of(named.source, named.table) or "").lower()
 
     def written(self, source: ObjectAddress) -> str:
         return source.kept
