@@ -112,7 +112,7 @@ def test_an_amount_that_is_none_is_damage_and_no_budget(path, amount):
     connection.execute("UPDATE unit_space SET epsilon = ?", (amount,))
     connection.commit()
     connection.close()
-    with pytest.raises(PolicyError, match="not a ratio"):
+    with pytest.raises(PolicyError, match="not the one that its link was made of"):
         opened(path)
 
 

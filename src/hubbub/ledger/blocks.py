@@ -70,6 +70,7 @@ def _return(writer: Writer, back: Charge, accounts: Sequence[str], held: Total, 
     made = Request.of(back, rules)
     totals = [(name, total_of(writer.connection, back.space, name) + made.spend - held) for name in accounts]
     writer.append_charge(made.row, [(back.space, name, *total.written) for name, total in totals])
+    writer.finish()  # another one of this transaction finds these sums
 
 
 def note_refusal(writer: Writer, charge: Charge, refused: Refused) -> None:

@@ -33,6 +33,7 @@ from hubbub.ledger.accounts import (
 )
 from hubbub.ledger.budget import Budget
 from hubbub.ledger.hash_chain import Connection, Head, head_of, now_at
+from hubbub.ledger.proofs import proofs_of, untrue
 from hubbub.ledger.records import Allowance, Entry, entries
 from hubbub.spelling import one_spelling
 
@@ -52,6 +53,7 @@ __all__ = [
     "moment",
     "stated_relation",
     "total_of",
+    "totals_of",
 ]
 
 CEILING: Final = "ceiling"
@@ -259,8 +261,8 @@ class AccountState:
         new = [account for account in accounts if (space, account) not in self._totals]
         if not new:
             return
-        for account in new:
-            self._totals[space, account] = total_of(self.connection, space, account)
+        for account, total in zip(new, totals_of(self.connection, space, new), strict=True):
+            self._totals[space, account] = total
         said = latest_allowances(self.connection, space, [*new, EACH_ANALYST])
         for account in (*new, EACH_ANALYST):
             self._allowances[space, account] = said.get(account)
@@ -332,9 +334,11 @@ def stated_relation(details: str) -> str | None:
 
 def known_budget(connection: Connection, space: str) -> Budget | None:
     """The budget of a space: as created, or as last raised."""
-    row = connection.execute(
+    if (proofs := proofs_of(connection)) is not None:
+        proofs.look(connection)
+    row = connection.execute(  # by the rows, whose links fit, and not by an index of them
         "SELECT unit_space.epsilon, unit_space.delta, delta_threshold, training.epsilon, training.delta "
-        "FROM unit_space LEFT JOIN training ON training.unit_space = unit_space.name WHERE name = ?",
+        "FROM unit_space LEFT JOIN training ON training.unit_space || '' = unit_space.name WHERE name || '' = ?",
         (space,),
     ).fetchone()
     if row is None:
@@ -365,7 +369,12 @@ def latest_allowances(connection: Connection, space: str, accounts: Sequence[str
     """
     marks = ", ".join("?" * len(accounts))
     said: dict[str, Allowance] = {}
-    for one in _allowances(connection, f"unit_space = ? AND account IN ({marks})", space, *accounts):
+    all_said = _allowances(connection, f"unit_space = ? AND account IN ({marks})", space, *accounts)
+    if (proofs := proofs_of(connection)) is not None:
+        proofs.look(connection)
+        if [one.serial for one in all_said] != proofs.said(space, {*accounts}):
+            raise untrue(f"limits of {space!r} are not all found")
+    for one in all_said:
         before = said.get(one.account)
         stays = before is not None and (before.ends or (_is_silence(one) and before.author != POLICY_AUTHOR))
         if one.author != POLICY_AUTHOR or one.epsilon is None or not stays:
@@ -397,22 +406,49 @@ def _allowances(connection: Connection, where: str, *values: str | int) -> list[
 
 
 def total_of(connection: Connection, space: str, account: str) -> Total:
-    """The sum of what an account has paid: it stands in the last charge that was posted to it."""
-    row = connection.execute(
-        "SELECT charge.sums FROM account JOIN charge ON charge.serial = account.charge "
-        "WHERE account.unit_space = ? AND account.name = ?",
-        (space, account),
-    ).fetchone()
-    if row is None:
-        return NOTHING
+    """The sum of what an account has paid: it stands in the last charge that was posted to it.
+
+    Raises:
+        PolicyError: it is not believed: it is not that of its last charge, or that charge is not the one that was
+            written (`hubbub.ledger.proofs`).
+    """
+    (total,) = totals_of(connection, space, [account])
+    return total
+
+
+def totals_of(connection: Connection, space: str, accounts: Sequence[str]) -> list[Total]:
+    """As `total_of`, of each account."""
+    rows = connection.execute(
+        "SELECT account.name, account.charge, charge.sums FROM account LEFT JOIN charge ON "
+        f"charge.serial = account.charge WHERE account.unit_space = ? AND name IN ({', '.join('?' * len(accounts))})",
+        (space, *accounts),
+    ).fetchall()
+    pointed = {name: (line, sums) for name, line, sums in rows}
+    proofs = proofs_of(connection)
+    if proofs is not None:
+        proofs.look(connection)
+    totals = []
+    for account in accounts:
+        line, sums = pointed.get(account, (0, None))
+        total = NOTHING if account not in pointed else _posted(sums, space, account)
+        if total is None or not isinstance(line, int):
+            raise untrue(f"account {account!r} points to a charge that it did not pay")
+        if proofs is not None:
+            if not proofs.is_last(connection, space, account, line):
+                raise untrue(f"account {account!r} paid for more charges than it points to")
+            if line:
+                proofs.confirm(connection, line)
+        totals.append(total)
+    return totals
+
+
+def _posted(sums: object, space: str, account: str) -> Total | None:
+    """The sum of an account in the text of a charge's sums; None where there is none."""
     with suppress(ValueError, TypeError):  # text that is not a list of sums
-        for where, name, epsilon, rho, delta, impure in json.loads(row[0]):
+        for where, name, epsilon, rho, delta, impure in json.loads(str(sums)):
             if (where, name) == (space, account):
                 return Total.read(epsilon, rho, delta, impure)
-    raise PolicyError(
-        f"the ledger's account {account!r} points to a charge that it did not pay: somebody else wrote into it. No "
-        "answer is given; restore a backup that holds every charge."
-    )
+    return None
 
 
 def moment(connection: Connection) -> str:

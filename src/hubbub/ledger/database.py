@@ -51,6 +51,7 @@ from hubbub.ledger.files import (
     transaction,
 )
 from hubbub.ledger.interrupts import Undisturbed
+from hubbub.ledger.proofs import Proofs
 from hubbub.ledger.unwritable import Still, unreadable, written_meanwhile
 
 __all__ = ["Database"]
@@ -86,6 +87,7 @@ class Database:
         self._queue = None if path is None or read_only else Tickets(path)
         self.unsure = False  # SQLite tells whether it has committed
         self.committed: Callable[[], None] | None = None  # what is done after each commit, before anybody is told
+        self.proofs = Proofs()
         self._files: dict[str, tuple[int, int] | None] = {}  # the files that are open, by their places
         self._still: Still | None = None  # the file, where it is read without locks
         self._gone = False  # another file, or none, is where the open one was
@@ -300,6 +302,7 @@ class Database:
         before = None if self._path is None else _identity(str(self._path))
         self._still = Still.of_path(self._path) if self._path is not None and self._read_only else None
         connection = _connect(self._path, self._patience, self._read_only, still=self._still is not None)
+        connection.proofs = self.proofs
         self._pauses = True
         if self._path is None:
             with transaction(connection, "BEGIN"):
@@ -374,11 +377,22 @@ def _is_open_here(path: Path) -> bool:
     return any(other.same_file(path) for other in others)
 
 
-def _connect(path: Path | None, patience: float, read_only: bool, still: bool) -> sqlite3.Connection:
+class _Connection(sqlite3.Connection):
+    """A connection that knows what was looked at of its ledger."""
+
+    proofs: Proofs
+
+
+def _connect(path: Path | None, patience: float, read_only: bool, still: bool) -> _Connection:
     how = "mode=ro&immutable=1" if still else "mode=rw"
     target = ":memory:" if path is None else f"{path.absolute().as_uri()}?{how}"
     connection = sqlite3.connect(
-        target, uri=path is not None, timeout=patience, isolation_level=None, check_same_thread=False
+        target,
+        uri=path is not None,
+        timeout=patience,
+        isolation_level=None,
+        check_same_thread=False,
+        factory=_Connection,
     )
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA secure_delete = ON")  # words that a steward removed are overwritten

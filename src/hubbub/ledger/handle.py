@@ -20,6 +20,7 @@ from hubbub.ledger.database import Database
 from hubbub.ledger.files import create_file
 from hubbub.ledger.hash_chain import Connection, Head, Writer, head_of
 from hubbub.ledger.keys import Epochs, check_of, current_check, epochs_of, wrapped
+from hubbub.ledger.proofs import Proofs
 from hubbub.ledger.rules import Rules
 
 __all__ = [
@@ -36,6 +37,7 @@ class Store(Protocol):
 
     where: str
     committed: Callable[[], None] | None
+    proofs: Proofs
     unsure: bool
     """Whether the last transaction failed in such a way that it may have been committed all the same."""
 
@@ -129,6 +131,7 @@ class Handle:
         self.keys: Epochs = ((0, key),)
         self.id: Final = self._checked_id(keyless)
         store.committed = self._after_commit
+        store.proofs.keys, store.proofs.has_key = lambda: self.keys, self._has_key
 
     @contextmanager
     def writing(self, *, anchored: bool = True) -> Iterator[Writer]:

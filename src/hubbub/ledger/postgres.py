@@ -34,6 +34,7 @@ from hubbub.ledger.migrate import (
     from_version_6,
     from_version_7,
 )
+from hubbub.ledger.proofs import Proofs
 from hubbub.ledger.schema import VERSION, postgres_schema
 
 __all__ = ["PostgresStore", "without_password"]
@@ -53,8 +54,9 @@ def without_password(address: str) -> str:
 class _Marks:
     """A psycopg connection that takes `?` for a value, as SQLite does."""
 
-    def __init__(self, connection: psycopg.Connection[Any]) -> None:
+    def __init__(self, connection: psycopg.Connection[Any], proofs: Proofs | None = None) -> None:
         self._connection = connection
+        self.proofs = proofs
 
     def execute(self, sql: str, parameters: Sequence[Value] = (), /) -> Rows:
         if any(isinstance(value, str) and "\x00" in value for value in parameters):
@@ -140,6 +142,7 @@ class PostgresStore:
         self._lock = threading.RLock()
         self._pid = os.getpid()
         self._connection: _Bounded | None = None
+        self.proofs = Proofs()
         self._committing = False  # a COMMIT was sent, and its answer did not come yet
         self.unsure = False  # nor did it for the last transaction that failed
         self.committed: Callable[[], None] | None = None  # what is done after each commit, before anybody is told
@@ -160,7 +163,7 @@ class PostgresStore:
             raise PolicyError(f"cannot write to the ledger {self.where}: it was opened for reading only.")
         with self._transaction("READ COMMITTED", writes=True) as connection:
             connection.execute("SELECT 1 FROM ledger FOR UPDATE")
-            yield _Marks(connection)
+            yield _Marks(connection, self.proofs)
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -170,7 +173,7 @@ class PostgresStore:
             PolicyError: Postgres could not read it.
         """
         with self._transaction("REPEATABLE READ") as connection:
-            yield _Marks(connection)
+            yield _Marks(connection, self.proofs)
 
     def close(self) -> None:
         """Close the connection; it opens again when needed."""

@@ -361,7 +361,7 @@ class Walk:
         for (space, account), total in self.totals.items():
             try:
                 budget = known_budget(self.connection, space)
-            except PolicyError as error:
+            except (PolicyError, sqlite3.Error) as error:
                 yield f"the budget of the unit space {space!r}: {error}"
                 continue
             if budget is None:

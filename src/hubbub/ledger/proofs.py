@@ -1,0 +1,166 @@
+"""What a charge is decided by, compared with the chain before it is believed: sums, limits and budgets.
+
+`verify` looks at every line of a ledger; a question looks at those that decide it, so that one flipped bit gives
+nothing back. A sum is believed if no later charge names its account, and if the link of the charge that holds it fits.
+So an account that nothing points to has paid nothing only once all charges were looked through. Limits and budgets are
+few: the links of all of them are computed, and none may be missing among those that an index finds.
+
+Lines are never changed, so each is looked at once in a process, as long as the chain still holds the last one that was.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
+from typing import Any, Final
+
+from hubbub.errors import PolicyError
+from hubbub.ledger.hash_chain import START, Connection, Head, Value, head_of, link, linked_row
+from hubbub.ledger.keys import Epochs, key_at
+from hubbub.ledger.schema import COLUMNS
+
+__all__ = ["Proofs", "proofs_of", "untrue"]
+
+_DECIDING: Final = ("unit_space", "training", "allowance")
+_PIECE: Final = 1000  # lines that are read together
+
+
+def proofs_of(connection: Connection) -> Proofs | None:
+    """What is known of the ledger that a transaction belongs to; None of a connection that no ledger opened."""
+    proofs: Proofs | None = getattr(connection, "proofs", None)
+    return proofs
+
+
+def untrue(what: str) -> PolicyError:
+    """The refusal of a ledger whose rows are not those that it wrote."""
+    return PolicyError(
+        f"the ledger's {what}: it is damaged, or somebody else wrote into it. No answer is given; restore a backup "
+        "that holds every charge. `hubbub ledger verify` lists what is wrong."
+    )
+
+
+class Proofs:
+    """What one process has looked at of one ledger; used inside the transactions of its store, one at a time.
+
+    keys: those of the chain. has_key: whether the present one is among them; without it no link can be computed, and
+    nothing is charged.
+    """
+
+    def __init__(self) -> None:
+        self.keys: Callable[[], Epochs] = lambda: ((0, None),)
+        self.has_key: Callable[[Connection], bool] = lambda _: False
+        self._forget()
+
+    def _forget(self) -> None:
+        self._head: Head | None = None  # up to here all is known, but for the charges up to the line `_floor`
+        self._floor = 0
+        self._latest: dict[tuple[str, str], int] = {}  # the last charge that names an account
+        self._said: dict[tuple[str, str], list[int]] = {}  # the lines that say what an account may spend
+        self._fitting: set[int] = set()  # charges whose link fits
+
+    def look(self, connection: Connection) -> None:
+        """Look at what was written since the last look.
+
+        Raises:
+            PolicyError: a line that decides is not the one that was written.
+        """
+        head = head_of(connection)
+        if head == self._head:
+            return
+        if self._head is not None and not _holds(connection, self._head):
+            self._forget()
+        if self._head is None:
+            for kind in _DECIDING:
+                self._note(self._confirmed(connection, kind, f"{kind}.serial > 0"), kind)
+            self._floor = head.serial
+        else:
+            self._go_on(connection, self._head.serial)
+        self._head = head
+
+    def _go_on(self, connection: Connection, last: int) -> None:
+        """Look at the lines after `last`."""
+        lines = connection.execute("SELECT serial, kind FROM journal WHERE serial > ?", (last,)).fetchall()
+        new = {kind: {serial for serial, its_kind in lines if its_kind == kind} for kind in {k for _, k in lines}}
+        latest = _named(connection, last, None) if "charge" in new else {}
+        for kind in new.keys() & set(_DECIDING):
+            rows = self._confirmed(connection, kind, f"{kind}.serial > ?", last)
+            if {serial for serial, *_ in rows} != new[kind]:
+                raise untrue(f"last lines lack one of {kind}")
+            self._note(rows, kind)
+        self._latest |= latest
+
+    def _note(self, rows: Sequence[Sequence[Any]], kind: str) -> None:
+        for serial, space, account, *_ in rows if kind == "allowance" else ():
+            lines = self._said.setdefault((space, account), [])
+            if not lines or serial > lines[-1]:
+                lines.append(serial)
+
+    def said(self, space: str, accounts: Iterable[str]) -> list[int]:
+        """The lines that say what these accounts may spend, in their order."""
+        return sorted(line for account in accounts for line in self._said.get((space, account), ()))
+
+    def is_last(self, connection: Connection, space: str, account: str, charge: int) -> bool:
+        """Whether no charge after this line names the account. charge: 0 where nothing points to one."""
+        first = charge
+        if not charge and account.startswith("block:"):  # nothing is paid from a block before it is reserved
+            row = connection.execute("SELECT serial FROM charge WHERE id = ?", (account.removeprefix("block:"),))
+            (first,) = row.fetchone() or (0,)
+        if first < self._floor:
+            for top, bottom in pairwise([*range(self._floor, first, -_PIECE), first]):
+                self._latest = _named(connection, bottom, top) | self._latest
+                self._floor = bottom
+        return self._latest.get((space, account), 0) <= charge
+
+    def confirm(self, connection: Connection, charge: int) -> None:
+        """See that the link of a charge fits.
+
+        Raises:
+            PolicyError: it does not.
+        """
+        if charge not in self._fitting:
+            self._confirmed(connection, "charge", "charge.serial = ?", charge)
+            self._fitting.add(charge)
+
+    def _confirmed(self, connection: Connection, kind: str, where: str, *values: Value) -> list[Sequence[Any]]:
+        """The rows of `kind` that `where` selects, each with its line before it, once their links fit."""
+        columns = [*COLUMNS[kind], "sums"] if kind == "charge" else COLUMNS[kind]
+        rows = connection.execute(
+            f"SELECT {kind}.serial, {', '.join(f'{kind}.{column}' for column in columns)}, above.hash, line.time, "
+            f"line.kind, line.hash FROM {kind} LEFT JOIN journal AS line ON line.serial = {kind}.serial LEFT JOIN "
+            f"journal AS above ON above.serial = {kind}.serial - 1 WHERE {where} ORDER BY {kind}.serial",
+            values,
+        ).fetchall()
+        epochs, at = self.keys(), len(columns) + 1
+        for row in rows:
+            if not _fits(kind, row[0], row[1:at], row[at:], epochs):
+                if not self.has_key(connection):  # none was given, or the chain got another one since
+                    break
+                raise untrue(f"line {row[0]}, of {kind}, is not the one that its link was made of")
+        return [row[:at] for row in rows]
+
+
+def _holds(connection: Connection, head: Head) -> bool:
+    row = connection.execute("SELECT hash FROM journal WHERE serial = ?", (head.serial,)).fetchone()
+    return head == START or (row is not None and row[0] == head.hash)
+
+
+def _fits(kind: str, serial: Any, row: Sequence[Any], line: Sequence[Any], epochs: Epochs) -> bool:
+    above, time, its_kind, digest = line
+    try:
+        *values, sums = [*row] if kind == "charge" else [*row, "[]"]
+        content = [*linked_row(kind, values), *json.loads(sums)]
+        made = link(START.hash if serial == 1 else above, time, kind, content, key_at(epochs, serial))
+    except (TypeError, ValueError):  # bytes, or text that is none
+        return False
+    return bool(its_kind == kind and digest == made)
+
+
+def _named(connection: Connection, after: int, until: int | None) -> dict[tuple[str, str], int]:
+    """The last charge, of those after one line and until another, that names an account."""
+    end, values = ("", (after,)) if until is None else (" AND serial <= ?", (after, until))
+    rows = connection.execute(f"SELECT serial, sums FROM charge WHERE serial > ?{end} ORDER BY serial", values)
+    try:
+        return {(space, name): line for line, sums in rows.fetchall() for space, name, *_ in json.loads(sums)}
+    except (TypeError, ValueError):
+        raise untrue("charges have sums that no ledger writes") from None
