@@ -291,6 +291,19 @@ def test_what_is_repeated_in_ods_is_held_to_the_sheet() -> None:
     assert read(ods(rows)) == [["a", "b"], [7], [7], [7], [7, 7]]
 
 
+@pytest.mark.parametrize("blanks", ["<text:s text:c='9999999'/>" * 2, "<text:s text:c='32767'/>" * 3,
+                                    "<text:s text:c='65536'/>" * 20_000])  # fmt: skip
+def test_blanks_that_no_cell_can_hold_make_no_text(blanks: str) -> None:
+    """They are counted and not written: a file of 1.3 KB made a text of 625 MB."""
+    odd, full = (cell("string", inner=f"<text:p>a{b}b</text:p>") for b in (blanks, "<text:s text:c='32767'/>"))
+    tracemalloc.start()
+    rows = read(ods(f"<table:table-row>{odd}{full}{cell('float', '77')}</table:table-row>"))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert rows == [[ODD, "a" + " " * 32767 + "b", 77]]
+    assert peak < 16 << 20
+
+
 FORBIDDEN = ["\x0b", "\uffff", "\ufffe", "&#11;", "&#xFFFF;", "&#xD800;", "&#99999999;", "&#0;"]
 FORBIDDEN += ["\uf8ff", "&#xF8FF;", "\uf8ffB;", "_xFFFF", "&#xFFFFFFFFFFFF;", "&#65;"]
 

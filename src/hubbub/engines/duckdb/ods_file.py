@@ -2,7 +2,7 @@
 
 What stands right of the first row's last cell is passed over, and rows without a cell are no rows. A cell or a row that
 says how often it is repeated is made so often, but no cell beyond the first row's last one, and no row more often than
-a sheet has rows.
+a sheet has rows. A cell that counts more blanks than a cell can hold is of no kind.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NAME, _ROW = _TABLE + "table", _TABLE + "table-row"
 _CELLS: Final = {_TABLE + "table-cell", _TABLE + "covered-table-cell"}
 _BESIDE: Final = {_OFFICE + "annotation", _TEXT + "note", _TEXT + "ruby-text"}
 _ROWS: Final = 1 << 20
-_LONGEST: Final = 1 << 16  # blanks in a row of one text; a cell holds 32,767 characters
+_LONGEST: Final = 1 << 16  # blanks of a cell that are counted and not written; a cell holds 32,767 characters
 
 
 class OdsFile:
@@ -85,6 +85,7 @@ class _Cells:
         self._value: Any = None
         self._text: list[str] | None = None  # of a cell that is read
         self._in_line = False
+        self._blanks = 0  # of a cell's text that are counted
 
     def begun(self, parser: Parser) -> None:
         parser.StartElementHandler, parser.EndElementHandler = self._start, self._end
@@ -104,7 +105,7 @@ class _Cells:
             self._repeated = _count(attributes.get(_TABLE + "number-columns-repeated"), WIDEST)
             self._value = _valued(attributes)
             is_text = self._value is None and attributes.get(_OFFICE + "value-type") == "string"
-            self._text = [] if is_text and self._next < self._width else None
+            self._text, self._blanks = [] if is_text and self._next < self._width else None, 0
         elif name in _BESIDE or name.startswith(_DRAWING):
             self._beside += 1
         elif self._text is not None and not self._beside:
@@ -116,7 +117,12 @@ class _Cells:
             text.append("\n" if text else "")
             self._in_line = True
         elif name == _TEXT + "s":
-            text.append(" " * _count(attributes.get(_TEXT + "c"), _LONGEST))
+            count = _count(attributes.get(_TEXT + "c"), _LONGEST)
+            self._blanks += count
+            if self._blanks > _LONGEST:
+                self._value, self._text = ODD, None
+            else:
+                text.append(" " * count)
         elif name in (_TEXT + "tab", _TEXT + "line-break"):
             text.append("\t" if name.endswith("tab") else "\n")
 
