@@ -304,6 +304,36 @@ def test_blanks_that_no_cell_can_hold_make_no_text(blanks: str) -> None:
     assert peak < 16 << 20
 
 
+NOT_OF_A_SHEET = [
+    "<c><t>7</t>1<v>2<rPh><t>3</t></rPh></v></c>", "<is><t>7<rPh><t>8</t></rPh>9</t></is>",
+    "<t>7<rPh>8<t>9</t></rPh>1</t>", "<t>7<c r='Z1'><t>8</t></c>9</t>", "<v>7<c><v>8</v></c><t>9</t>1</v>",
+    "<rPh><c/>7<rPh/><t>8</t></rPh>", "<t>7<rPh><t>8</t><t>9</t></rPh></t><t>1<t/>2</t>",
+    "<v>7<t>8<v>9</v>1</t>2</v>", "<rPh><t>7</t><c><v>8</v></c></rPh>",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("inner", NOT_OF_A_SHEET)
+def test_what_was_begun_in_a_cell_reaches_no_other(inner: str) -> None:
+    """Before, a text in how a text is spoken was the beginning of the next person's text."""
+    head = f"<row>{inline('a')}{inline('b')}</row>"
+    others = f"<row><c>\n<v>77</v>\n</c>{inline('B')}</row><row><c><v>5</v></c>{inline('')}<c t='s'><v>0</v></c></row>"
+    for odd in (f"<row><c>{inner}</c></row>", f"<row><c t='inlineStr'>{inner}</c></row>", f"<row>{inner}</row>"):
+        rows = read(xlsx(f"{head}{odd}{others}"))
+        assert rows[-2:] == [[77, "B"], [5]], odd
+
+
+def test_what_was_begun_in_a_shared_text_reaches_no_other() -> None:
+    for odd in (
+        "<si><t>7<rPh><t>8</t></rPh>9</t></si>",
+        "<si><rPh><si><t>7</t></si><t>8</t></rPh></si>",
+        "<si><t>7<si/></t>8</si>",
+    ):
+        parts = zipfile.ZipFile(io.BytesIO(xlsx("<row><c t='s'><v>1</v></c><c t='s'><v>2</v></c></row>")))
+        text = {name: parts.read(name).decode() for name in parts.namelist()}
+        text["xl/sharedStrings.xml"] = f"<sst>{odd}<si><t>B</t></si><si>\n<t>C</t></si></sst>"
+        assert read(archive(text)) == [["B", "C"]], odd
+
+
 FORBIDDEN = ["\x0b", "\uffff", "\ufffe", "&#11;", "&#xFFFF;", "&#xD800;", "&#99999999;", "&#0;"]
 FORBIDDEN += ["\uf8ff", "&#xF8FF;", "\uf8ffB;", "_xFFFF", "&#xFFFFFFFFFFFF;", "&#65;"]
 

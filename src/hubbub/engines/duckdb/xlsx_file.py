@@ -140,6 +140,7 @@ class _Texts:
         self._runs: list[str] = []
         self._letters: list[str] = []
         self._spoken = self._kept = self._reads = False
+        self._deep = 0
 
     def begun(self, parser: Parser) -> None:
         def outermost(name: str, attributes: Mapping[str, str]) -> None:
@@ -157,6 +158,9 @@ class _Texts:
             self._reads, self._kept = True, attributes.get("xml:space") == "preserve"
         elif name == self._rph:
             self._spoken = True
+        elif name == self._si:
+            self._deep += 1
+            self._forget()
 
     def _data(self, data: str) -> None:
         if self._reads:
@@ -168,8 +172,15 @@ class _Texts:
         elif name == self._rph:
             self._spoken = False
         elif name == self._si:
-            self.all.append("".join(self._runs))
-            self._runs.clear()
+            self._deep -= 1
+            if not self._deep:  # one in another is no text of its own: it would move all that follow
+                self.all.append("".join(self._runs))
+
+    def _forget(self) -> None:
+        """Leave out what was begun and not ended where it should: it is of no other text."""
+        self._runs.clear()
+        self._letters.clear()
+        self._spoken = self._reads = False
 
     def _read(self) -> str:
         """The text between two marks."""
@@ -217,6 +228,8 @@ class _Cells(_Texts):
             place = attributes.get("r")
             column = self._columns[place.rstrip("0123456789")] if place else self._next
             self._next, self._value = column + 1, None
+            if self._reads or self._letters or self._runs or self._spoken:
+                self._forget()
             if column < self._width:
                 self._at = column
                 self._type, self._style = attributes.get("t", ""), attributes.get("s", "")
@@ -225,6 +238,7 @@ class _Cells(_Texts):
             self._kept = attributes.get("xml:space") == "preserve"
         elif name == self._r:
             self._row, self._next = [], 0
+            self._forget()
         elif name == self._rph:
             self._spoken = True
         elif name == self._all:
