@@ -154,3 +154,31 @@ def test_two_that_give_back_in_one_transaction_both_count():
                 return_unused(writer, one, Total.of(pure_cost(Fraction(1))), Budget(10), Rules())
         assert ledger.balance.total(SPACE).epsilon == 2
         assert ledger.record.verify().sound
+
+
+STORED = {
+    "its words": "UPDATE wording SET content = replace(content, '21', '31')",
+    "its salt": "UPDATE wording SET salt = 'x'",
+    "its commitment": "UPDATE release SET payload = replace(payload, '#', '#0')",
+    "whose it is": "UPDATE release SET charge = (SELECT max(serial) FROM charge)",
+}
+
+
+@pytest.mark.parametrize("damage", STORED)
+def test_a_stored_answer_is_given_only_as_it_was_stored(tmp_path, damage):
+    path = tmp_path / "b.db"
+    with Ledger.open(path, budgets=BUDGETS) as ledger:
+        made = charge(ledger, 1, details='{"sums_to_bound": 1}', data_version="v")
+        ledger.charges.advance(made, "drawing")
+        ledger.charges.store(made, '{"s": 21}')
+    with Ledger.open(path, budgets=BUDGETS) as ledger:
+        assert ledger.record.release(made).payload == '{"s": 21}'
+        other = charge(ledger, 1, question_key="another", details='{"sums_to_bound": 1}', data_version="v")
+    tamper(path, STORED[damage])
+    with Ledger.inspect(path) as ledger:
+        for ask in (
+            lambda: ledger.record.release(other if damage == "whose it is" else made),
+            lambda: ledger.record.bounds_found(space=SPACE, analyst="ada", version="v"),
+        ):
+            with pytest.raises(PolicyError, match="damaged, or somebody else wrote into it"):
+                ask()

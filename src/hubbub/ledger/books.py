@@ -437,7 +437,7 @@ def totals_of(connection: Connection, space: str, accounts: Sequence[str]) -> li
             if not proofs.is_last(connection, space, account, line):
                 raise untrue(f"account {account!r} paid for more charges than it points to")
             if line:
-                proofs.confirm(connection, line)
+                proofs.confirm(connection, "charge", line)
         totals.append(total)
     return totals
 

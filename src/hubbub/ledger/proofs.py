@@ -5,6 +5,8 @@ nothing back. A sum is believed if no later charge names its account, and if the
 So an account that nothing points to has paid nothing only once all charges were looked through. Limits and budgets are
 few: the links of all of them are computed, and none may be missing among those that an index finds.
 
+An answer that is stored is given if it is the one that its line commits to, and the link of that line fits.
+
 Lines are never changed, so each is looked at once in a process, as long as the chain still holds the last one that was.
 """
 
@@ -19,8 +21,9 @@ from hubbub.errors import PolicyError
 from hubbub.ledger.hash_chain import START, Connection, Head, Value, head_of, link, linked_row
 from hubbub.ledger.keys import Epochs, key_at
 from hubbub.ledger.schema import COLUMNS
+from hubbub.ledger.wording import commitment
 
-__all__ = ["Proofs", "proofs_of", "untrue"]
+__all__ = ["Proofs", "answers", "proofs_of", "untrue"]
 
 _DECIDING: Final = ("unit_space", "training", "allowance")
 _PIECE: Final = 1000  # lines that are read together
@@ -57,7 +60,7 @@ class Proofs:
         self._floor = 0
         self._latest: dict[tuple[str, str], int] = {}  # the last charge that names an account
         self._said: dict[tuple[str, str], list[int]] = {}  # the lines that say what an account may spend
-        self._fitting: set[int] = set()  # charges whose link fits
+        self._fitting: set[int] = set()  # charges and answers whose link fits
 
     def look(self, connection: Connection) -> None:
         """Look at what was written since the last look.
@@ -112,15 +115,16 @@ class Proofs:
                 self._floor = bottom
         return self._latest.get((space, account), 0) <= charge
 
-    def confirm(self, connection: Connection, charge: int) -> None:
-        """See that the link of a charge fits.
+    def confirm(self, connection: Connection, kind: str, line: int) -> None:
+        """See that the link of a row of `kind` fits.
 
         Raises:
             PolicyError: it does not.
         """
-        if charge not in self._fitting:
-            self._confirmed(connection, "charge", "charge.serial = ?", charge)
-            self._fitting.add(charge)
+        self.look(connection)
+        if line not in self._fitting:
+            self._confirmed(connection, kind, f"{kind}.serial = ?", line)
+            self._fitting.add(line)
 
     def _confirmed(self, connection: Connection, kind: str, where: str, *values: Value) -> list[Sequence[Any]]:
         """The rows of `kind` that `where` selects, each with its line before it, once their links fit."""
@@ -138,6 +142,27 @@ class Proofs:
                     break
                 raise untrue(f"line {row[0]}, of {kind}, is not the one that its link was made of")
         return [row[:at] for row in rows]
+
+
+def answers(connection: Connection, where: str, *values: Value) -> list[tuple[str, str]]:
+    """The charges that `where` selects and that are answered, oldest first: the id and the words of the answer of each.
+
+    Raises:
+        PolicyError: words are not those that their line commits to, or the line is not the one that was written.
+    """
+    rows = connection.execute(
+        "SELECT charge.id, release.serial, release.payload, w.salt, w.content FROM charge JOIN release ON "
+        f"release.charge = charge.serial LEFT JOIN wording AS w ON w.serial = release.serial WHERE {where} "
+        "ORDER BY charge.serial",
+        values,
+    ).fetchall()
+    proofs = proofs_of(connection)
+    for _, line, row, salt, words in rows:
+        if words is not None and commitment(str(salt), str(words)) != row:
+            raise untrue(f"answer in line {line} is not the one that was given")
+        if proofs is not None:
+            proofs.confirm(connection, "release", line)
+    return [(charge, row if words is None else words) for charge, _, row, _, words in rows]
 
 
 def _holds(connection: Connection, head: Head) -> bool:

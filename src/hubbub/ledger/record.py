@@ -21,6 +21,7 @@ from hubbub.ledger.checkpoint import Checkpoint
 from hubbub.ledger.handle import Handle
 from hubbub.ledger.hash_chain import Connection, head_of
 from hubbub.ledger.process import is_gone
+from hubbub.ledger.proofs import answers
 from hubbub.ledger.readings import readers, reading
 from hubbub.ledger.records import OPEN, Entry, Refusal, StoredRelease, answers_to, entries, paid_for, standing_of
 from hubbub.ledger.schema import COLUMNS
@@ -67,14 +68,12 @@ class Record:
         """The answer that `charge_id` paid for; None if it never got that far.
 
         Raises:
-            PolicyError: there is no such charge.
+            PolicyError: there is no such charge, or the answer is not the one that was stored.
         """
         entry = self.entry(charge_id)
         with self._handle.reading() as connection:
-            row = connection.execute(
-                f"SELECT {words_of('release')} FROM release WHERE charge = ?", (entry.serial,)
-            ).fetchone()
-        return StoredRelease(entry, row[0]) if row else None
+            stored = answers(connection, "charge.id = ?", charge_id)
+        return StoredRelease(entry, stored[0][1]) if stored else None
 
     def find_release(
         self,
@@ -121,13 +120,13 @@ class Record:
         """The payloads of an analyst's answers to questions whose bounds were found, of these versions of the rows.
 
         token: through which he asks, where that has a cap: those alone that it has paid for.
+
+        Raises:
+            PolicyError: one is not the one that was stored.
         """
         with self._handle.reading() as connection:
-            rows = connection.execute(
-                f"SELECT charge.id, {words_of('release')} FROM charge JOIN release ON release.charge = charge.serial "
-                "WHERE unit_space = ? AND analyst = ? AND data_version = ? AND details LIKE ? ORDER BY charge.serial",
-                (space, analyst, version, '%"sums_to_bound"%'),
-            ).fetchall()
+            where = "unit_space = ? AND analyst = ? AND data_version = ? AND details LIKE ?"
+            rows = answers(connection, where, space, analyst, version, '%"sums_to_bound"%')
             if token is not None:
                 asked = {charge_id: entries(connection, "WHERE charge.id = ?", charge_id)[0] for charge_id, _ in rows}
                 rows = [each for each in rows if reading(connection, asked[each[0]], analyst, token) is None]
