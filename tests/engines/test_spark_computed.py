@@ -18,6 +18,7 @@ import hubbub as hb
 from engines.test_spark_files import asked
 from hubbub.engines.spark.computed import _kind
 from hubbub.engines.spark.frames import read_by_rows
+from hubbub.engines.spark.session import FILTERED
 
 pytestmark = pytest.mark.filterwarnings("ignore:ledger=None")
 
@@ -70,6 +71,7 @@ def why(frame: Any) -> str | None:
 @pytest.fixture(scope="module", params=["true", "false"])
 def worst(spark: Any, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Any:
     theirs, folder = spark.newSession(), str(tmp_path_factory.mktemp("worst") / "rows")
+    theirs.conf.set(FILTERED["parquet"], "false")
     theirs.sql(WORST).selectExpr("*", "named_struct('q', i) AS named").coalesce(1).write.parquet(folder)
     theirs.read.parquet(folder).createOrReplaceTempView("worst")
     theirs.conf.set("spark.sql.ansi.enabled", request.param)

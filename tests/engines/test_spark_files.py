@@ -148,6 +148,7 @@ def test_what_a_frame_does_not_read_does_not_matter(theirs: Any, tmp_path: Path)
     table = pa.table({"id": [1, 2, 3], "at": moments("ms", None, FAR), "n": [1, 2, 3]})
     frame = theirs.read.parquet(written(tmp_path / "rows", "parquet", table))
     counted = "SELECT COUNT(*) AS n FROM v WHERE n > 0"
+    theirs.conf.set("spark.sql.parquet.filterPushdown", "false")
     short = frame.select("id", "n")
     for fine in (
         short,
@@ -301,6 +302,7 @@ def test_a_name_that_looks_like_a_type_hides_none(theirs: Any, tmp_path: Path) -
 def test_folders_that_are_read_as_numbers_name_no_unit(theirs: Any, tmp_path: Path) -> None:
     """The folders `g=1` and `g=01` are two people; as an INT they would be one."""
     theirs.conf.set("spark.sql.sources.partitionColumnTypeInference.enabled", "false")
+    theirs.conf.set("spark.sql.parquet.filterPushdown", "false")
     rows = theirs.createDataFrame(pa.table({"id": [1, 2, 3], "g": ["1", "2", "01"]}))
     rows.write.partitionBy("g").parquet(str(tmp_path / "t"))
     texts, numbers = (

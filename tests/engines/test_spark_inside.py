@@ -17,6 +17,7 @@ import hubbub as hb
 from engines.test_spark_files import FAR, asked, moments, written
 from hubbub.engines.spark.files import Files
 from hubbub.engines.spark.frames import _form, _Leaf, _read_by_rows
+from hubbub.engines.spark.session import FILTERED, PRUNED
 
 pytestmark = pytest.mark.filterwarnings("ignore:ledger=None")
 
@@ -169,6 +170,8 @@ def test_a_folder_of_a_parted_table_is_a_table_without_parts(theirs: Any, tmp_pa
 def test_a_column_that_is_left_out_of_what_is_cached_decides_nothing(theirs: Any, tmp_path: Path) -> None:
     """Spark reads all columns of what it is to keep, also of one that was cached since the table was declared."""
     counted = "SELECT COUNT(*) AS n FROM v"
+    for key in (FILTERED["parquet"], PRUNED):
+        theirs.conf.set(key, "false")
     for last in (1, FAR):
         table = pa.table({"id": [1, 2, 3], "x": moments("ms", None, last)})
         frame = theirs.read.parquet(written(tmp_path / str(last), "parquet", table))

@@ -15,7 +15,7 @@ import pytest
 import hubbub as hb
 from engines.places import Embedded, Spark, answer
 from hubbub.engines.spark.dialect import SPARK
-from hubbub.engines.spark.session import FRAMES, SETTINGS, lend, own_session, reads_row_by_row, settings_of
+from hubbub.engines.spark.session import FILTERED, FRAMES, SETTINGS, lend, own_session, reads_row_by_row, settings_of
 from people import visits
 
 ROWS = visits().source
@@ -403,6 +403,8 @@ def test_no_option_of_a_reader_lets_one_row_decide_of_others(
     """Spark makes one type of all values of a CSV or JSON column: one person's row would change everybody's."""
     theirs = spark.newSession()
     theirs.conf.set("spark.sql.sources.useV1SourceList", sources)
+    for key in FILTERED.values():
+        theirs.conf.set(key, "false")
     worlds = ([(1, "2"), (2, "3")], [(1, "2"), (2, "3"), (3, "x")])
     for i, rows in enumerate(worlds):
         place = f"{tmp_path}/{i}"

@@ -188,7 +188,7 @@ class SparkEngine:
 
     def _check_frames(self, name: str) -> None:
         assert self._spark is not None
-        refused = refused_setting(self._spark)
+        refused = refused_setting(self._spark.conf.get)
         if refused is not None:
             key, value, instead = refused
             raise PolicyError(

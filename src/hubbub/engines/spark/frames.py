@@ -17,7 +17,7 @@ from pyspark.sql import Column, DataFrame, SparkSession, functions
 from hubbub.engines.fields import CUT
 from hubbub.engines.spark.computed import children_of, unsure
 from hubbub.engines.spark.files import Files, cuts_moments, cuts_numbers, of_another_type, of_several_types, too_wide
-from hubbub.engines.spark.session import refused_option
+from hubbub.engines.spark.session import FILTERED, PRUNED, refused_option, refused_setting
 
 __all__ = ["as_texts", "physical_of", "read_by_rows", "stored_otherwise", "types_from_rows"]
 
@@ -136,7 +136,7 @@ def read_by_rows(frame: DataFrame, session: SparkSession, *, again: bool = False
     again: the frame was looked at before. What it computes has changed only where some of it has been cached since.
     """
     same = again and "InMemoryRelation" not in str(_plan(frame)[0].toString())
-    for why in (*map(_read_by_rows, _leaves(frame)), None if same else _computed(frame)):
+    for why in (*map(_read_by_rows, _leaves(frame)), None if same else _computed(frame), _skipped(frame)):
         if why is not None:
             return f"{why}; or, where each row is read by itself and reading never fails, declare trusted_view=True."
     why = stored_otherwise(frame, session)
@@ -184,6 +184,10 @@ def _read_by_rows(leaf: _Leaf) -> str | None:
     option = refused_option(leaf.options)
     if option is not None:
         return f"its files are read with the option {option!r}. Read them without it"
+    refused = None if leaf.session is None else refused_setting(leaf.session.conf().get)
+    if refused is not None:
+        key, value, instead = refused
+        return f"its files are read by another session, which has {key} = {value}. Set it to {instead} there"
     if leaf.of_rows is not None:
         return (
             f"it has {leaf.of_rows!r}, which says of a row where it stands among others, not what it holds. Leave it "
@@ -232,6 +236,7 @@ class _Leaf:
     certain: the columns that are said never to be NULL. schema: of the files, as JSON. parted: whether columns come
     from the names of folders; folders: which ones, by number, but for texts. small: the numbers of the columns that are
     whole numbers of 8 or 16 bits, or have such inside. of_rows: a column that no file holds, such as `_metadata`.
+    session: by whose settings the files are read, a Java object.
     """
 
     kind: str
@@ -246,6 +251,7 @@ class _Leaf:
     folders: Set[int] = frozenset()
     small: Mapping[str, int] = field(default_factory=dict)
     of_rows: str | None = None
+    session: Any = None
 
 
 def _leaves(frame: DataFrame) -> list[_Leaf]:
@@ -281,25 +287,74 @@ def _computed(frame: DataFrame) -> str | None:
     return None
 
 
+def _skipped(frame: DataFrame) -> str | None:
+    """Why rows may be left out that a frame's filter takes, and what to do.
+
+    Spark skips a part of a file, or of what is cached, whose statistics tell that no row of it fits. They compare in
+    another way than Spark (-0.0 is less than 0.0, NaN is left out, a day of 1582 is another), so one person's row in
+    that part shows those of all others in it.
+    """
+    java: Any = frame.sparkSession._jvm
+    for node, kept in _filtered(_plan(frame)[0], above=False):
+        if kept:
+            session, key = node.cacheBuilder().cachedPlan().session(), PRUNED
+        else:
+            leaf = _leaf(node, None, java)
+            session, key = leaf.session, next((key for form, key in FILTERED.items() if form in leaf.form), "")
+        if session is not None and key and str(session.conf().get(key)).lower() != "false":
+            again = ", `unpersist` what is cached, and cache it again" if kept else ""
+            return (
+                f"it filters what its session skips by statistics ({key} = true), which compare -0.0, NaN and old days "
+                f"in another way: one row decides whether others are seen. Set {key} to false{again}, or leave the "
+                "filter to the questions"
+            )
+    return None
+
+
+def _filtered(plan: Any, *, above: bool) -> Iterator[tuple[Any, bool]]:
+    """What a plan reads below a filter: its leaves, and, with True, what is cached that filters what else is.
+
+    above: whether there is a filter above. One of our own session, above what is cached, skips nothing.
+    """
+    kind = plan.getClass().getSimpleName()
+    if kind == "InMemoryRelation":
+        inner, filtered = plan.cacheBuilder().logicalPlan(), False
+        for node, kept in _filtered(inner, above=False):
+            filtered = True
+            yield node, kept
+        if filtered and _SCAN in str(plan.cacheBuilder().cachedPlan().toString()):
+            yield plan, True
+        return
+    below = children_of(plan)
+    if not below and above:
+        yield plan, False
+    for child in below:
+        yield from _filtered(child, above=above or kind == "Filter")
+
+
+_SCAN: Final = "InMemoryTableScan"
+"""Of Spark: what reads that which is cached."""
+
+
 def _leaf(node: Any, wanted: Set[int] | None, java: Any) -> _Leaf:
     kind, output = node.getClass().getSimpleName(), _sequence(node.output())
     if kind == "DataSourceV2ScanRelation":  # of what is cached
         kind, node = "DataSourceV2Relation", node.relation()
     read = {a.name(): a.dataType().sql() for a in output if wanted is None or a.exprId().id() in wanted}
     fields, options = [(a.name(), a.dataType().sql()) for a in output], {}
-    form, listed, schema, parts = "", None, None, None
+    form, listed, schema, parts, session = "", None, None, None, None
     if kind == "LogicalRelation":
         relation = node.relation()
         form = _form(relation)
         if form == "hadoopfsrelation":
             form, schema = _form(relation.fileFormat()), relation.dataSchema()
             options = _lowered(java.scala.jdk.javaapi.CollectionConverters.asJava(relation.options()))
-            listed, parts = relation.location(), relation.partitionSchema()
+            listed, parts, session = relation.location(), relation.partitionSchema(), relation.sparkSession()
     elif kind == "DataSourceV2Relation":
         table = node.table()
         form, options = _form(table), _lowered(node.options())
         if form in _FILE_TABLES:
-            schema, listed = table.dataSchema(), table.fileIndex()
+            schema, listed, session = table.dataSchema(), table.fileIndex(), table.sparkSession()
             parts = listed.partitionSchema()
     elif kind == "LogicalRDD":
         kind = _origin(node.rdd())
@@ -322,6 +377,7 @@ def _leaf(node: Any, wanted: Set[int] | None, java: Any) -> _Leaf:
         folders,
         {a.name(): a.exprId().id() for a in output if any(kind in a.dataType().sql() for kind in _SMALL)},
         next(iter(beside), None),
+        session,
     )
 
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 import contextlib
 import subprocess
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from pyspark import SparkContext
@@ -60,6 +60,11 @@ SETTINGS: Final[Mapping[str, str]] = {
     # A row group that a filter leaves out is read: whether a file fails may not depend on the rows in it.
     "spark.sql.parquet.filterPushdown": "false",
     "spark.sql.orc.filterPushdown": "false",
+    # Of what is cached likewise: statistics leave NaN out, say, so one person's row would show those of others.
+    "spark.sql.inMemoryColumnarStorage.partitionPruning": "false",
+    # Read row by row, a decimal with a digit more than its type is an error.
+    "spark.sql.parquet.enableVectorizedReader": "true",
+    "spark.sql.parquet.enableNestedColumnVectorizedReader": "true",
     "spark.sql.parquet.binaryAsString": "false",
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
     "spark.sql.parquet.int96AsTimestamp": "true",
@@ -101,8 +106,19 @@ FRAMES: Final[Mapping[str, tuple[str, str]]] = {
     "spark.sql.orc.aggregatePushdown": ("true", "false"),
     # A column is another than the one of its name, of whose type nothing is known.
     "spark.sql.parquet.fieldId.read.enabled": ("true", "false"),
+    # Read row by row, a decimal with a digit more than its type is an error.
+    "spark.sql.parquet.enableVectorizedReader": ("false", "true"),
+    "spark.sql.parquet.enableNestedColumnVectorizedReader": ("false", "true"),
 }
 """What the session of a data frame may not say, and what it may."""
+
+FILTERED: Final[Mapping[str, str]] = {
+    "parquet": "spark.sql.parquet.filterPushdown",
+    "orc": "spark.sql.orc.filterPushdown",
+}
+"""By the format of files: what may not be true in the session that reads them where a data frame filters them."""
+PRUNED: Final = "spark.sql.inMemoryColumnarStorage.partitionPruning"
+"""The same of what is cached."""
 
 
 def own_session(session: SparkSession) -> SparkSession:
@@ -135,11 +151,14 @@ def settings_of(session: SparkSession) -> dict[str, str]:
     return {row[0]: row[1] for row in session.sql("SET").collect() if row[0].startswith("spark.sql.")}
 
 
-def refused_setting(session: SparkSession) -> tuple[str, str, str] | None:
-    """A setting of a data frame's session that `FRAMES` refuses: its name, its value, and the one to set."""
+def refused_setting(setting: Callable[[str], Any]) -> tuple[str, str, str] | None:
+    """A setting of a data frame's session that `FRAMES` refuses: its name, its value, and the one to set.
+
+    setting: what the session says of a name.
+    """
     for key, (refused, instead) in FRAMES.items():
         with contextlib.suppress(Exception):  # one that this Spark does not have
-            value = str(session.conf.get(key))
+            value = str(setting(key))
             if value.upper() == refused.upper():
                 return key, value, instead
     return None
