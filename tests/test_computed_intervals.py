@@ -115,3 +115,28 @@ def test_of_what_has_no_draws_nothing_is_known() -> None:
     low, high = around(values, draws, 0.5)
     assert np.isnan([low[0], high[0]]).all()
     assert [low[1:].tolist(), high[1:].tolist()] == [[4.5, 3.0], [5.5, 7.0]]
+
+
+FEW = ["2 * AVG(x)", "AVG(x) + 1", "AVG(x) - AVG(y)", "SQRT(AVG(x))", "2 * STDDEV_POP(x)", "VAR_POP(x) - 1"]
+TRUTHS = [20, 11, -70, 10**0.5, 0, -1]
+
+
+@pytest.mark.parametrize("size", [1, 4])
+@pytest.mark.parametrize("budget", [hb.Budget(10), hb.Budget(10, "1e-6")], ids=["Laplace", "Gaussian"])
+def test_what_is_computed_of_means_of_a_few_people_is_as_wide_as_the_means_are(size: int, budget: hb.Budget) -> None:
+    """By a draw after which nobody is left, each mean was the middle of its range: such draws made intervals narrow,
+    some of no width at all, and less than half of those of a difference held.
+    """
+    count = 300
+    groups = np.repeat(np.arange(count), size)
+    frame = pd.DataFrame({"g": groups, "x": 10.0, "y": 80.0})
+    ranges = {"x": hb.between(0, 100), "y": hb.between(0, 100), "g": hb.one_of(*range(count))}
+    table = hb.table(frame, unit=hb.EACH_ROW, types={"g": "integer"}, columns=ranges)
+    shown = ", ".join(f"{one} AS c{i}" for i, one in enumerate(FEW))
+    with hb.Session({"t": table}, budget=budget, ledger=None, _bits=SeededBits(f"few {size} {budget}")) as session:
+        answer = session.sql(f"SELECT g, {shown} FROM t GROUP BY g", epsilon="0.5").intervals().to_pylist()
+    for i, truth in enumerate(TRUTHS):
+        ends = [(row[f"c{i}_low"], row[f"c{i}_high"]) for row in answer]
+        held = sum(low - 0.01 <= truth <= high + 0.01 for low, high in ends if low is not None)
+        assert held >= 0.92 * sum(low is not None for low, _ in ends), FEW[i]
+        assert all(high - low > 0.01 for low, high in ends if low is not None), FEW[i]

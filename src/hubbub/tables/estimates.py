@@ -35,7 +35,7 @@ from hubbub.noise import Bits, DiscreteLaplace, uniform_below
 from hubbub.tables.aggregates.base import Aggregate, Listed, OwnPart, Quantity, computed, quantities_of
 from hubbub.tables.columns import Scalar
 from hubbub.tables.draw_release import drawn_groups
-from hubbub.tables.measure import Measurement
+from hubbub.tables.measure import Measurement, MeasurementKind
 from hubbub.tables.parts import drawn_in
 from hubbub.tables.plan import Plan
 from hubbub.tables.price import Noise, Price
@@ -47,6 +47,10 @@ Floats: TypeAlias = NDArray[np.float64]
 Term: TypeAlias = Hashable
 
 _UNIFORM = 2**32
+
+_COUNTS = (MeasurementKind.UNITS, MeasurementKind.ROWS, MeasurementKind.VALUES)
+_USUAL = 0.95
+"""The level of intervals, where none is said."""
 
 
 @dataclass(frozen=True)
@@ -129,12 +133,20 @@ class Estimates:
         if isinstance(function, Listed):
             part, drawn = self._drawn(aggregate)
             return function.redrawn(aggregate, part, drawn, at, noise[part])
-        current = {}
+        current, moved = {}, {}
         for quantity in quantities_of(aggregate, parts):
             linear = self.quantities[quantity]
-            moved = sum((c * noise[term] for term, c in linear.terms.items()), np.zeros(1))
-            current[quantity] = linear.values[at] - moved
-        return computed(function).estimate(parts, current)
+            moved[quantity] = sum((c * noise[term] for term, c in linear.terms.items()), np.zeros(1))
+            current[quantity] = linear.values[at] - moved[quantity]
+        estimate = computed(function).estimate(parts, current)
+        count = next((m for m in parts[1:] if m.counting in _COUNTS and m in current), None)
+        none = None if count is None else current[count] <= 0
+        if none is None or not none.any():
+            return estimate
+        # Of no values there is no mean: by such a draw it may be whatever its own interval holds, to either end of it.
+        low, high = (end[at] for end in self.intervals(aggregate, _USUAL))
+        odd = np.rint(moved[parts[0]]) % 2 == 1
+        return np.asarray(np.where(none, np.where(odd, low, high), estimate))
 
     def predicted(self, aggregate: Aggregate, level: float, rows: int) -> float:
         """The half-width of an interval if a group has `rows` values; the largest over the declared range."""
