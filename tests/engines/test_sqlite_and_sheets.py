@@ -13,8 +13,9 @@ import pyarrow as pa
 import pytest
 
 import hubbub as hb
+from hubbub.engines.duckdb import fitted
 from hubbub.engines.duckdb.sheets import _FITS
-from hubbub.engines.duckdb.sources import Sheet, SqliteFile, hold
+from hubbub.engines.duckdb.sources import Frame, Sheet, SqliteFile, hold
 from hubbub.tables.kinds import Kind
 
 
@@ -318,6 +319,24 @@ def test_a_row_that_is_longer_or_cannot_be_held_changes_no_other(tmp_path: Path,
         others = pa.concat_tables([found.slice(0, at), found.slice(at + found.num_rows - 20)])
         assert others.equals(plain)
         assert found.num_rows in (20, 21)
+
+
+def test_a_text_that_no_column_can_hold_is_null_and_refuses_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Arrow's columns hold no text of 2 GiB: one in a cell ended every question in an error, after its charge."""
+    import pandas as pd
+
+    monkeypatch.setattr(fitted, "_LONGEST", 20)
+    texts = ["a" * 20, "a" * 21, "\N{EURO SIGN}" * 7, "\N{EURO SIGN}" * 6, "b"]
+    rows: list[list[Any]] = [["id", "zip"], *map(list, enumerate(texts))]
+    sources: list[Any] = [
+        Sheet(str(sheet(tmp_path / "v.xlsx", rows)), None),
+        Frame(pd.DataFrame({"id": range(5), "zip": pd.Series(texts, dtype=object)})),
+    ]
+    for source in sources:
+        read = hold("v", source, {"id": Kind.INTEGER, "zip": Kind.TEXT}).table()
+        assert read.column("zip").to_pylist() == [texts[0], None, None, texts[3], "b"], source
 
 
 def test_a_sheet_may_begin_anywhere_but_above(tmp_path: Path) -> None:

@@ -13,6 +13,10 @@ from hubbub.tables.kinds import Kind
 
 __all__ = ["OBJECTS", "fitted", "rows_as_table"]
 
+_LONGEST: Final = 1 << 29
+"""Bytes of a text in UTF-8, at most: one of 2 GiB does not fit an Arrow column, and refuses all rows beside it. It is
+what a line of a CSV may have."""
+
 
 def fitted(value: Any, fit: Callable[[Any], Any]) -> Any:
     """What becomes of an object; NULL where it does not let itself be looked at: whatever its code raises."""
@@ -56,8 +60,8 @@ def _fit_text(value: Any) -> str | None:
     if not isinstance(value, str):
         return None
     plain = str.__str__(value)
-    plain.encode()  # raises where it is no UTF-8
-    return plain
+    length = len(plain.encode())  # raises where it is no UTF-8
+    return plain if length <= _LONGEST else None
 
 
 def _fit_date(value: Any) -> dt.date | None:
