@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import math
 import uuid
 from collections.abc import Iterator
+from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -105,3 +109,26 @@ def test_objects_that_are_moments_name_no_unit() -> None:
         session(epsilon=1, t=declared(frame, types={"id": "timestamp"})),
     ):
         pass
+
+
+SAME: list[tuple[Kind, Any, Any]] = [
+    (Kind.INTEGER, np.int64(5), 5), (Kind.INTEGER, np.uint8(7), 7), (Kind.INTEGER, np.uint64(2**63), None),
+    (Kind.NUMBER, np.float32(1.5), 1.5), (Kind.NUMBER, np.int16(3), 3.0), (Kind.NUMBER, Decimal("1.25"), 1.25),
+    (Kind.BOOLEAN, np.bool_(True), True), (Kind.DATE, np.datetime64("2024-01-02"), dt.date(2024, 1, 2)),
+    (Kind.TIMESTAMP, np.datetime64("2024-01-02T03:04:05"), dt.datetime(2024, 1, 2, 3, 4, 5)),
+    (Kind.TIMESTAMP, np.datetime64("2024-01-02T03:04:05", "ns"), None), (Kind.INTEGER, np.datetime64(5, "ns"), None),
+    (Kind.INTEGER, np.timedelta64(5, "ns"), None), (Kind.TEXT, np.str_("a"), "a"), (Kind.NUMBER, np.complex64(1), None),
+    (Kind.NUMBER, Decimal("NaN"), math.nan), (Kind.NUMBER, Decimal("sNaN"), None), (Kind.INTEGER, np.float64(3), None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "value", "meant"), SAME)
+def test_objects_of_numpy_are_what_they_say(kind: Kind, value: Any, meant: Any) -> None:
+    """All rows of a column of `numpy.int64` objects were NULL, without a word."""
+    frame = pd.DataFrame({"n": pd.Series([value, object()], dtype="object")})
+    read, odd = hold("t", Frame(frame), {"n": kind}).table().column("n").to_pylist()
+    assert (
+        (read, odd) == (pytest.approx(meant, nan_ok=True), None)
+        if kind is Kind.NUMBER
+        else (read, odd) == (meant, None)
+    )

@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 
 from hubbub.tables.kinds import Kind
@@ -21,8 +23,14 @@ what a line of a CSV may have."""
 def fitted(value: Any, fit: Callable[[Any], Any]) -> Any:
     """What becomes of an object; NULL where it does not let itself be looked at: whatever its code raises."""
     with contextlib.suppress(Exception):
-        return fit(value)
+        return fit(_of_numpy(value) if type(value).__module__ == "numpy" else value)
     return None
+
+
+def _of_numpy(value: Any) -> Any:
+    """A value of numpy's own as Python's that says the same; of nanoseconds there is none."""
+    made = value.item() if isinstance(value, np.generic) else value
+    return None if isinstance(value, np.datetime64 | np.timedelta64) and isinstance(made, int) else made
 
 
 def rows_as_table(rows: Sequence[Sequence[Any]], schema: pa.Schema, fits: Sequence[Callable[[Any], Any]]) -> pa.Table:
@@ -45,6 +53,8 @@ def _fit_integer(value: Any) -> int | None:
 
 
 def _fit_number(value: Any) -> float | None:
+    if isinstance(value, Decimal):
+        return Decimal.__float__(value)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     if isinstance(value, float):
