@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import datetime as dt
 import sqlite3
 import warnings
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ import pytest
 
 import hubbub as hb
 from hubbub.engines.duckdb import fitted
-from hubbub.engines.duckdb.sheets import _FITS
+from hubbub.engines.duckdb.sheets import _FITS, only_sheet
 from hubbub.engines.duckdb.sources import Frame, Sheet, SqliteFile, hold
 from hubbub.tables.kinds import Kind
 
@@ -337,6 +339,44 @@ def test_a_text_that_no_column_can_hold_is_null_and_refuses_no_other(
     for source in sources:
         read = hold("v", source, {"id": Kind.INTEGER, "zip": Kind.TEXT}).table()
         assert read.column("zip").to_pylist() == [texts[0], None, None, texts[3], "b"], source
+
+
+# A workbook of Excel 97 as xlwt writes it, with the rows (id, w), (7, =1/0) and (8, B): zlib, base 85.
+OLD = (
+    "c-rk)J!n)x5dQY%{z)$H#fy-L$8liPm_}@DlBWSpWr$iRBIqS|MM${FA&3?ljaLeSm0}Y}V-vOT4=uE_5F%O#f^es$m7rje+&VM2k6dDk9GI"
+    "Z8-(zRz&Cc%5?aa=--M0%~W%glr6{|3S7Swbckp`Kf5)WQnP`lR526c>zw)m$IkC7uIVLWep6J;N=zpHTYAoPkT@R`bKoWt-`v5?tB42lgo#"
+    "WwU4Rk%x%B)Y_^4xwX0w+Ov2nlFSN5XlXp{iIt_r?B7;_wF}QeA3BETM|6(6Y29&Bzw_`*Br%HZmPO&7zaz^xyiq?AsuSP9LR4&g<_$Uo2(#"
+    "34xGaeodLcFJN0G8$~RZ8K=Pj}<<T|dx110#4SiMuyiCdUQA^#y#}~=x%yXg09M6;IFHjjwa1xeH>#o?eZ4%6_MDu7D-jk4aDJ?JF`}Xe0=!"
+    "kztB-4_p>*;(4TL6u#+=DtNrA3So-Cm)4gkF<Tw+Y`ZG(~|(b<aqrVGhrT&UI<+p?UTR-upWn_+7-8zaD*>E`RZN6F)yxy_A~&;LjpUE0CxD"
+    "{LG+F^{G3z8PEKnR%Yve6591!8i+Zrv0a=0tadCRA*?5~{>H1LjJ{f>f7wZh%tKn%cDvZ)nN`t7F^aTeg$NJftTBWmLuAdA%MKZEI`Eho%2U"
+    "foz{0}9!otGB!op(Xq0EOqf86p>AZ(5kQFE`eM5Si0N&Z_L!xTN|>0o*YMXF1<*i`&%MOX!6sde@V?h6?wX!a5&Fe-LTG#$Tm98`_JXWbp$K"
+    "evUNoxj$Mof|y=FE$0gr~"
+)
+FORMULA = bytes([0x1E, 1, 0, 0x1E, 0, 0, 6])
+
+
+def test_an_xls_on_which_its_reader_gives_up_is_refused_in_our_words(tmp_path: Path) -> None:
+    """What a library in Rust raises there is no Exception: it went through every session and question as it was."""
+    pytest.importorskip("python_calamine")
+    path = tmp_path / "v.xls"
+    book = zlib.decompress(base64.b85decode(OLD))
+    at = book.index(FORMULA)
+    path.write_bytes(book)
+    types = {"id": Kind.INTEGER, "w": Kind.TEXT}
+    held = hold("v", Sheet(str(path), None), types)
+    assert held.table().to_pylist() == [{"id": 7, "w": None}, {"id": 8, "w": "B"}]
+    with session(hb.table(path, unit="id", types={"id": "integer"}, max_groups=1, max_rows=1)) as asked:
+        refused = [book[:at] + bad + book[at + 7 :] for bad in (b"\x20" * 7, b"\x19\x04\xff\xff\x00\x00\x00")]
+        error = book[: at - 26] + b"\x05\x02" + book[at - 24 : at - 16] + b"\x2c\x01" + book[at - 14 :]
+        for bad in (*refused, error, book[:3000]):
+            path.write_bytes(bad)
+            with pytest.raises(hb.PolicyError, match=r"v.xls': it cannot be read as a spreadsheet"):
+                hold("v", Sheet(str(path), None), types)
+            with pytest.raises(Exception, match=r"."):  # a PanicException is none
+                held.table()
+            with pytest.raises(hb.PolicyError, match="cannot be read as a spreadsheet"):
+                asked.sql("SELECT COUNT(*) AS n FROM v", epsilon=1)
+            assert only_sheet(str(path)) is None
 
 
 def test_a_sheet_may_begin_anywhere_but_above(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import datetime as dt
 import os
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from itertools import islice
@@ -167,23 +167,37 @@ def _chosen(names: list[str], sheet: str | None) -> str:
 
 @contextmanager
 def _old_book(path: str) -> Iterator[Any]:
-    """An .xls; raises PolicyError where its reader is not installed."""
+    """An .xls; raises PolicyError where its reader is not installed, OSError where it gives up."""
     try:
         from python_calamine import CalamineWorkbook
     except ImportError:
         raise PolicyError(
             "an .xls needs the package python-calamine, the extra `excel` of hubbub; or save it as an .xlsx"
         ) from None
-    with CalamineWorkbook.from_path(path) as book:
+    with _or_given_up(CalamineWorkbook.from_path, path) as book:
         yield book
+
+
+def _or_given_up(ask: Callable[..., Any], *of_what: Any) -> Any:
+    """What a reader in Rust returns; raises OSError where it gives up, which is not an Exception of Python's."""
+    try:
+        return ask(*of_what)
+    except BaseException as error:
+        if not _gave_up(error):
+            raise
+    raise OSError("the reader of an .xls gave up")
+
+
+def _gave_up(error: BaseException) -> bool:
+    return type(error).__name__ == "PanicException"  # what a library in Rust raises; it can be imported from nowhere
 
 
 def _old_rows(path: str, sheet: str | None) -> Iterator[list[Any]]:
     """The rows of an .xls; of a row that the reader cannot hold no cells."""
     with _old_book(path) as book:
-        cells = book.get_sheet_by_name(_chosen(book.sheet_names, sheet))
+        cells = _or_given_up(book.get_sheet_by_name, _chosen(book.sheet_names, sheet))
         before = [""] * cells.start[1] if cells.start else []  # empty columns, which are left out row by row
-        for row in _one_by_one(cells.iter_rows(), cells.end[0] + 1 if cells.end else 0):
+        for row in _one_by_one(_or_given_up(cells.iter_rows), cells.end[0] + 1 if cells.end else 0):
             yield before + row
 
 
@@ -196,7 +210,7 @@ def _one_by_one(rows: Iterator[list[Any]], count: int) -> Iterator[list[Any]]:
         except Exception:  # its words may hold the cell
             pass
         except BaseException as error:
-            if type(error).__name__ != "PanicException":  # what a library in Rust raises where it gives up
+            if not _gave_up(error):
                 raise
         if row is None:
             return
