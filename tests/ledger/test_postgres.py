@@ -158,3 +158,51 @@ def test_every_transaction_is_flushed_whatever_a_pooler_made_of_the_connection(d
         for _ in range(8):
             with ledger._handle.writing() as writer:
                 assert writer.connection.execute("SHOW synchronous_commit").fetchone() == ("on",)
+
+
+RULES = {
+    "CREATE RULE r AS ON INSERT TO hubbub.{} DO INSTEAD NOTHING": "DROP RULE r ON hubbub.{}",
+    "CREATE FUNCTION hubbub.f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'; "
+    "CREATE TRIGGER r BEFORE INSERT ON hubbub.{} FOR EACH ROW EXECUTE FUNCTION hubbub.f()": "DROP TRIGGER r "
+    "ON hubbub.{}",
+}
+
+
+@pytest.mark.parametrize("rule", RULES, ids=["rule", "trigger"])
+@pytest.mark.parametrize("table", ["charge", "journal", "wording", "step", "account"])
+def test_a_row_that_somebody_else_s_rule_drops_is_not_taken_for_written(database, table, rule):
+    address = database()
+    with Ledger.open(address, budgets=BUDGETS) as ledger, psycopg.connect(address, autocommit=True) as other:
+        made = charge(ledger, "0.1")
+        other.execute(rule.format(table))
+
+        def steps() -> None:
+            ledger.charges.advance(made, "drawing")
+            charge(ledger, "0.1", question_key="another")
+
+        with pytest.raises(PolicyError, match=r"did not write what|could not be used"):
+            steps()
+        with pytest.raises(PolicyError, match=r"rules or triggers that are not its own \(r\)"):
+            Ledger.open(address, budgets=BUDGETS)
+        with Ledger.inspect(address) as looked:
+            assert looked.record.verify().sound
+        other.execute(RULES[rule].format(table))
+        charge(ledger, "0.1", question_key="after")
+        assert ledger.record.verify().sound
+
+
+@pytest.mark.parametrize("table", ["account", "charge", "allowance", "step"])
+def test_rows_that_a_policy_hides_are_an_error_and_not_left_out(database, table):
+    address = database()
+    with Ledger.open(address, budgets=BUDGETS) as ledger, psycopg.connect(address, autocommit=True) as other:
+        charge(ledger, "0.1")
+        other.execute("DO $$ BEGIN CREATE ROLE an LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$")
+        other.execute("GRANT USAGE ON SCHEMA hubbub TO an")
+        other.execute("GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA hubbub TO an")
+        other.execute(f"ALTER TABLE hubbub.{table} ENABLE ROW LEVEL SECURITY")
+        other.execute(f"CREATE POLICY p ON hubbub.{table} FOR INSERT WITH CHECK (true)")
+        with (
+            pytest.raises(PolicyError, match="on tables without row-level security"),
+            Ledger.open(address.replace("//hubbub@", "//an@"), budgets=BUDGETS) as hidden,
+        ):
+            charge(hidden, "0.1", analyst="eve")

@@ -32,8 +32,8 @@ from hubbub.ledger.accounts import (
     training_filter,
 )
 from hubbub.ledger.budget import Budget
-from hubbub.ledger.hash_chain import Connection, Head, head_of, now_at
-from hubbub.ledger.proofs import proofs_of, untrue
+from hubbub.ledger.hash_chain import Connection, Head, head_of, now_at, untrue
+from hubbub.ledger.proofs import proofs_of
 from hubbub.ledger.records import Allowance, Entry, entries
 from hubbub.spelling import one_spelling
 

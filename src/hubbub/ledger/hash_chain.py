@@ -38,6 +38,7 @@ __all__ = [
     "linked_row",
     "now",
     "now_at",
+    "untrue",
 ]
 
 Value: TypeAlias = str | int | None
@@ -45,6 +46,10 @@ Value: TypeAlias = str | int | None
 
 class Rows(Protocol):
     """What a statement found."""
+
+    @property
+    def rowcount(self) -> int:
+        """How many rows were written."""
 
     def fetchone(self) -> Any:
         """The next row, or None."""
@@ -132,6 +137,14 @@ def _running() -> float:
 _began = time.time() - _running()
 
 
+def untrue(what: str) -> PolicyError:
+    """The refusal of a ledger whose rows are not those that it wrote."""
+    return PolicyError(
+        f"the ledger's {what}: it is damaged, or somebody else wrote into it. No answer is given; restore a backup "
+        "that holds every charge. `hubbub ledger verify` lists what is wrong."
+    )
+
+
 def check_clock() -> None:
     """Refuse to write once the clock was set more than a day forward while this program ran.
 
@@ -169,8 +182,13 @@ class Writer:
         if len(row) != len(COLUMNS[kind]) or kind == "charge":
             raise InternalError(f"a row of {kind} with {len(row)} values")
         kept = self._without_words(kind, row)
-        self.connection.execute(_INSERTS[kind], (self.head.serial + 1, *kept))
+        self._write(kind, _INSERTS[kind], (self.head.serial + 1, *kept))
         return self._linked(kind, compact(kept))
+
+    def _write(self, table: str, statement: str, values: Sequence[Value], rows: int = 1) -> None:
+        """Write so many rows, and see that they were: a rule or trigger of somebody else's may drop them in silence."""
+        if self.connection.execute(statement, values).rowcount != rows:
+            raise untrue(f"database did not write what it was given for the table {table!r}")
 
     def _without_words(self, kind: str, row: Sequence[Value]) -> Sequence[Value]:
         """The row of the next line as the chain holds it; its words are kept beside it."""
@@ -178,7 +196,7 @@ class Writer:
         if at is None:
             return row
         kept, salt, words = separated(row, at)
-        self.connection.execute("INSERT INTO wording VALUES (?, ?, ?)", (self.head.serial + 1, salt, words))
+        self._write("wording", "INSERT INTO wording VALUES (?, ?, ?)", (self.head.serial + 1, salt, words))
         return kept
 
     def append_charge(self, row: Sequence[Value], postings: Sequence[Posting]) -> int:
@@ -188,7 +206,7 @@ class Writer:
         serial = self.head.serial + 1
         sums = compact(postings)
         row = self._without_words("charge", row)
-        self.connection.execute(_INSERTS["charge"], (serial, *row, sums))
+        self._write("charge", _INSERTS["charge"], (serial, *row, sums))
         for space, account, *_ in postings:
             self._moved[space, account] = serial
         return self._linked("charge", f"{compact(linked_row('charge', row))[:-1]},{sums[1:]}")
@@ -196,7 +214,7 @@ class Writer:
     def _linked(self, kind: str, row: str) -> int:
         serial = self.head.serial + 1
         digest = _link(self.head.hash, self.time, kind, row, self._key)
-        self.connection.execute("INSERT INTO journal VALUES (?, ?, ?, ?)", (serial, self.time, kind, digest))
+        self._write("journal", "INSERT INTO journal VALUES (?, ?, ?, ?)", (serial, self.time, kind, digest))
         self.head = Head(serial, self.time, digest)
         return serial
 
@@ -206,4 +224,4 @@ class Writer:
         for start in range(0, len(moved), 100):
             some = moved[start : start + 100]
             values = [value for (space, account), serial in some for value in (space, account, serial)]
-            self.connection.execute(_MOVE.format(", ".join(["(?, ?, ?)"] * len(some))), values)
+            self._write("account", _MOVE.format(", ".join(["(?, ?, ?)"] * len(some))), values, len(some))

@@ -4,8 +4,9 @@ All tables stand in the schema `hubbub` of one database. **Durable**: `synchrono
 whatever the server's default. **One writer at a time**: a write transaction begins by locking the ledger's first row,
 and only then reads; under READ COMMITTED each of its statements sees all that earlier writers committed. Readers see
 one snapshot (REPEATABLE READ). The lock ends with its transaction, or with the connection of a process that died.
-**Bounded**: no wait lasts longer than `patience`, for a lock or for the network, nor the server's for one who vanished
-with the lock. Where the answer to a COMMIT is lost, `unsure` says so, and the charge is looked up.
+**Whole**: a row that a policy hides is an error; rules and triggers that are not ours are refused. **Bounded**: no wait
+lasts longer than `patience`, for a lock or for the network, nor the server's for one who vanished with the lock. Where
+the answer to a COMMIT is lost, `unsure` says so, and the charge is looked up.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ import psycopg
 from hubbub.addresses import raise_alone, shown_address
 from hubbub.errors import HubbubError, PolicyError, QueryError
 from hubbub.ledger.files import UNSURE
-from hubbub.ledger.hash_chain import Connection, Rows, Value
+from hubbub.ledger.hash_chain import Connection, Rows, Value, untrue
 from hubbub.ledger.interrupts import Undisturbed
 from hubbub.ledger.migrate import (
     from_version_2,
@@ -202,7 +203,7 @@ class PostgresStore:
             self._committing = self.unsure = False
             connection = self._connected()
             # Said anew in each transaction: a pooler may have dropped what the connection was opened with.
-            begin = f"BEGIN ISOLATION LEVEL {isolation}; SET LOCAL synchronous_commit = on"
+            begin = f"BEGIN ISOLATION LEVEL {isolation}; {_SAID}"
             connection.execute(begin.encode(), prepare=False)
             try:
                 yield connection
@@ -245,7 +246,7 @@ class PostgresStore:
                     self._address,
                     autocommit=True,
                     connect_timeout=max(2, round(self._patience)),
-                    options=f"-c search_path=hubbub -c synchronous_commit=on {_bounds(wait)}",
+                    options=f"-c search_path=hubbub -c synchronous_commit=on -c row_security=off {_bounds(wait)}",
                     application_name="hubbub",
                     keepalives=1,
                     keepalives_idle=max(1, wait // 3000),
@@ -304,6 +305,7 @@ class PostgresStore:
             if connection.execute("SELECT to_regclass('hubbub.version')").fetchone() == (None,):
                 raise PolicyError(f"there is no ledger in {self.where}. Make one with `hubbub ledger create`.")
             (version,) = connection.execute("SELECT number FROM version").fetchone() or (0,)
+            foreign = [name for (name,) in connection.execute(_FOREIGN, (list(_OWN),)).fetchall()]
             shown = [(name, *(connection.execute(f"SHOW {name}".encode()).fetchone() or ("",))) for name in _NEEDED]
         off = [name for name, value in shown if value != "on"]
         if off and not self._read_only:
@@ -311,6 +313,8 @@ class PostgresStore:
                 f"the server of the ledger {self.where} runs with {', '.join(off)} off: after a power cut, charges "
                 "whose answers were given would be missing. Turn it on, or use another server."
             )
+        if foreign and not self._read_only:
+            raise untrue(f"tables have rules or triggers that are not its own ({', '.join(foreign)})")
         if version != VERSION:
             raise PolicyError(
                 f"the ledger {self.where} has schema version {version}; this hubbub reads version {VERSION}. "
@@ -333,6 +337,13 @@ class PostgresStore:
 
 _INHERITED: list[object] = []
 _NEEDED = ("fsync", "full_page_writes")
+_SAID = "SET LOCAL synchronous_commit = on; SET LOCAL row_security = off"
+"""Of each transaction: it is flushed, and a row that a policy hides is an error, and not left out of what was spent."""
+
+_OWN = tuple(text.split()[2] for text in postgres_schema() if text.startswith("CREATE TRIGGER"))
+_FOREIGN = b"""SELECT tgname::text FROM pg_trigger JOIN pg_class ON pg_class.oid = tgrelid WHERE
+relnamespace = 'hubbub'::regnamespace AND NOT tgisinternal AND NOT tgname::text = ANY(%s)
+UNION SELECT rulename::text FROM pg_rules WHERE schemaname = 'hubbub' ORDER BY 1"""
 
 
 def _unsure(where: str) -> PolicyError:
@@ -348,7 +359,8 @@ def _in_words(error: psycopg.Error, where: str) -> HubbubError:
         case psycopg.errors.LockNotAvailable() | psycopg.errors.QueryCanceled():
             return PolicyError(f"the ledger {where} is held by another process for too long. {_AFTER} Try again later.")
         case psycopg.errors.InsufficientPrivilege() | psycopg.errors.ReadOnlySqlTransaction():
-            return PolicyError(f"cannot write to the ledger {where}. {_AFTER} Ask its owner for the right to.")
+            means = "Ask its owner for the right to, on tables without row-level security."
+            return PolicyError(f"cannot write to the ledger {where}. {_AFTER} {means}")
         case psycopg.errors.DiskFull():
             return PolicyError(f"no room for the ledger {where}: the disk is full. {_AFTER} Free some space.")
         case psycopg.OperationalError() if error.sqlstate is None:

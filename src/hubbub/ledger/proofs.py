@@ -17,13 +17,12 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from typing import Any, Final
 
-from hubbub.errors import PolicyError
-from hubbub.ledger.hash_chain import START, Connection, Head, Value, head_of, link, linked_row
+from hubbub.ledger.hash_chain import START, Connection, Head, Value, head_of, link, linked_row, untrue
 from hubbub.ledger.keys import Epochs, key_at
 from hubbub.ledger.schema import COLUMNS
 from hubbub.ledger.wording import commitment
 
-__all__ = ["Proofs", "answers", "proofs_of", "untrue"]
+__all__ = ["Proofs", "answers", "proofs_of"]
 
 _DECIDING: Final = ("unit_space", "training", "allowance")
 _PIECE: Final = 1000  # lines that are read together
@@ -33,14 +32,6 @@ def proofs_of(connection: Connection) -> Proofs | None:
     """What is known of the ledger that a transaction belongs to; None of a connection that no ledger opened."""
     proofs: Proofs | None = getattr(connection, "proofs", None)
     return proofs
-
-
-def untrue(what: str) -> PolicyError:
-    """The refusal of a ledger whose rows are not those that it wrote."""
-    return PolicyError(
-        f"the ledger's {what}: it is damaged, or somebody else wrote into it. No answer is given; restore a backup "
-        "that holds every charge. `hubbub ledger verify` lists what is wrong."
-    )
 
 
 class Proofs:
