@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import threading
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -139,6 +140,48 @@ def test_an_object_that_is_written_while_it_is_copied_is_copied_again(kept: Stor
     kept.before = lambda path: kept.put("clinic/v.parquet", parquet(0, 20 + len(kept.sent) % 7))
     with pytest.raises(PolicyError, match=r"is written anew each time|cannot be read"):
         asked(kept.url("clinic/v.parquet"))
+
+
+def test_no_answer_is_of_half_an_edition(kept: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each edition has the people 0 to 39, the second in the other files. A question that was read while another one
+    of its session had put one of the two files in its place counted 20 of them twice, and the others not at all."""
+    for i in range(2):
+        kept.put(f"clinic/visits/part-{i}.parquet", parquet(20 * i))
+    with session(kept.url("clinic/visits/")) as s:
+        engine, replace = s._data.engine, os.replace
+        first, half, done = threading.Event(), threading.Event(), threading.Event()
+        answers: dict[str, Any] = {}
+        run = engine.run
+
+        def run_late(plan: Any, public: Any = None) -> Any:
+            if threading.current_thread().name != "reads":
+                return run(plan, public)
+            first.set()  # it was prepared, of the first edition
+            assert half.wait(20)
+            threading.Timer(0.3, done.set).start()
+            return run(plan, public)
+
+        def replace_late(source: Any, to: Any) -> None:
+            replace(source, to)
+            if not half.is_set():
+                half.set()
+                assert done.wait(20)
+
+        def ask(name: str, question: str) -> None:
+            answers[name] = _rounded(s.sql(question, epsilon=HUGE))
+
+        monkeypatch.setattr(engine, "run", run_late)
+        monkeypatch.setattr(copies.os, "replace", replace_late)
+        reads = threading.Thread(target=ask, args=("reads", QUESTION), name="reads")
+        reads.start()
+        assert first.wait(20)
+        for i in range(2):
+            kept.put(f"clinic/visits/part-{1 - i}.parquet", parquet(20 * i))
+        copying = threading.Thread(target=ask, args=("copies", f"{QUESTION} WHERE x >= 0"))
+        copying.start()
+        reads.join()
+        copying.join()
+    assert answers == dict.fromkeys(("reads", "copies"), (40, sum(range(40))))
 
 
 def test_a_copy_is_this_users_alone_and_goes_with_the_session(kept: Store) -> None:

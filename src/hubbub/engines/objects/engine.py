@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -29,7 +30,7 @@ class ObjectsEngine(DuckDBEngine):
         super().__init__()
         self._copies: dict[str, Copy] = {}
         self._inner: dict[str, str | None] = {}
-        self._copying = threading.Lock()
+        self._copying = threading.RLock()
 
     def add(self, name: str, table: PrivateTable | PublicTable) -> Schema:
         """Make a declared table known; copies its objects.
@@ -66,6 +67,13 @@ class ObjectsEngine(DuckDBEngine):
         self._renew(name)
         mark, copy = super().mark(name), self._copies.get(name)
         return mark if copy is None else f"{copy.edition} {copy.address.kept}{self._read_as[name]}"
+
+    def _stamps(self, files: Sequence[str]) -> list[tuple[int, ...]] | None:
+        """As for files; not between the first and the last of several that another question copies anew: what was read
+        there, of two editions, would have one stamp before and after.
+        """
+        with self._copying:
+            return super()._stamps(files)
 
     def _renew(self, name: str) -> None:
         copy = self._copies.get(name)
