@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from hubbub.errors import HubbubError, PolicyError
+from hubbub.ledger import files
 from hubbub.ledger.budget import Budget
 from hubbub.ledger.store import Ledger
 from ledger.helpers import SPACE, as_nobody, charge, fork, wait
@@ -262,3 +263,23 @@ def test_a_ledger_opens_again_after_close_wherever_the_process_went(path, monkey
     charge(ledger, "1/4")
     assert ledger.balance.remaining(SPACE) == Fraction(1, 2)
     ledger.close()
+
+
+@pytest.mark.parametrize("name", ["b.db", "my budget\n.db", "b\\040.db"])
+def test_a_file_that_is_itself_mounted_is_refused(tmp_path, monkeypatch, name):
+    """As into a container: its log would be beside another name of it, and charges be lost."""
+    path = tmp_path / name
+    opened(path).close()
+    mounts, place = tmp_path / "mountinfo", str(path)
+    for letter in "\\ \n":
+        place = place.replace(letter, f"\\{ord(letter):03o}")
+    monkeypatch.setattr(files, "_MOUNTS", str(mounts))
+    mounts.write_text(f"22 27 0:21 / {tmp_path} rw - ext4 x rw\n23 27 0:22 / {place}2 rw - ext4 x rw\n")
+    opened(path).close()
+    mounts.write_text(f"22 27 0:21 / /proc rw - proc proc rw\n23 27 8:1 /b.db {place} rw - ext4 x rw\n")
+    link = tmp_path / "link.db"
+    link.symlink_to(path)
+    for way in (opened, Ledger.inspect):
+        for its in (path, link):
+            with pytest.raises(PolicyError, match=r"mounted here by itself.*Mount its folder instead"):
+                way(its)

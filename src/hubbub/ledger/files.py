@@ -47,6 +47,7 @@ __all__ = [
 Fill = Callable[[Connection], None]
 
 _PAUSE = 0.002
+_MOUNTS = "/proc/self/mountinfo"
 _CREATE = "Make one with `hubbub ledger create`, or name another file."
 
 
@@ -157,6 +158,8 @@ def check_file(path: Path, *, is_open: bool) -> None:
         _drop_drafts(path)
         if path.stat().st_nlink > 1:
             raise hard_link(path)
+    if _is_mounted(path):
+        raise hard_link(path, mounted=True)
     # To close a file drops every lock that this process has on it (POSIX): one that is open already is not looked at.
     if not is_open and _application_id(path) != APPLICATION_ID:
         raise PolicyError(f"{path} is a SQLite file of another program, not a ledger; left as it is. {_CREATE}")
@@ -170,11 +173,28 @@ def _drop_drafts(path: Path) -> None:
                 draft.unlink()
 
 
-def hard_link(path: Path) -> PolicyError:
+def _is_mounted(path: Path) -> bool:
+    """Whether a file is itself what was mounted, as into a container, whose folder is another one than the file's own.
+
+    Linux tells (proc(5), mountinfo): the fifth word of a line is a mount point, with white space in octal.
+    """
+    try:
+        lines = Path(_MOUNTS).read_bytes().splitlines()
+    except OSError:
+        return False
+    points = (line.split(b" ")[4] for line in lines if line.count(b" ") > 4)
+    place = os.fsencode(os.path.realpath(path))
+    return any(re.sub(rb"\\(\d{3})", lambda octal: bytes([int(octal[1], 8)]), point) == place for point in points)
+
+
+def hard_link(path: Path, *, mounted: bool = False) -> PolicyError:
     """The refusal of a file with two names: by each, SQLite would keep another log beside it."""
+    name, way = "another name too (a hard link)", "Remove the other name; a symbolic link does no harm"
+    if mounted:
+        name, way = "another name too (it is mounted here by itself)", "Mount its folder instead"
     return PolicyError(
-        f"the ledger {path} has another name too (a hard link). Under each name it would be another ledger, with a log "
-        "of its own, and charges would be lost. Remove the other name; a symbolic link does no harm."
+        f"the ledger {path} has {name}. Under each name it would be another ledger, with a log of its own, and charges "
+        f"would be lost. {way}."
     )
 
 
