@@ -91,7 +91,7 @@ class Spark:
         self.spark, self.tables, self.engine = spark, dict(tables), SparkEngine()
         for name, table in tables.items():
             if isinstance(table, PrivateTable):
-                self.tables[name] = replace(table, source=remote(self.frame(frames[name])))
+                self.tables[name] = replace(table, source=remote(self.frame(frames[name]).localCheckpoint()))
             self.engine.add(name, self.tables[name])
         self.engine.seal()
 

@@ -69,7 +69,7 @@ def _longest(place: Postgres, asked: Asked) -> int:
 def test_long_units_of_spark_are_as_many_as_there_are(spark: Any) -> None:
     for kind, values in (("STRING", TEXTS), ("BINARY", [bytearray(text.encode()) for text in TEXTS])):
         rows = [(value, group) for value in values for group in "xy"]
-        engine = opened(spark.createDataFrame(rows, f"id {kind}, g STRING").coalesce(1), {**TABLE, "columns": {}})
+        engine = opened(spark.createDataFrame(rows, f"id {kind}, g STRING").localCheckpoint(), {**TABLE, "columns": {}})
         assert integers(engine, {**TABLE, "columns": {}}, "SELECT COUNT(DISTINCT id) FROM v") == ((len(TEXTS),),)
         unit = engine._known["v"].unit
         found = engine._session.sql(f"SELECT max(length({unit})) FROM {engine._known['v'].view}").collect()

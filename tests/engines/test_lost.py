@@ -125,7 +125,8 @@ spark.sparkContext.setLogLevel("OFF")
 # The multiplication keeps the length of the job from the optimiser.
 frame = spark.range(10).crossJoin(spark.range(10**11).selectExpr("id * 3 AS k"))
 frame = frame.selectExpr("id", "'who-was-here' AS ward", "k")
-table = hb.table(frame, unit="id", max_groups=1, max_rows=1, columns={"ward": hb.one_of("who-was-here")})
+limits = {"unit": "id", "max_groups": 1, "max_rows": 1, "trusted_view": True}
+table = hb.table(frame, columns={"ward": hb.one_of("who-was-here")}, **limits)
 session = hb.Session({"t": table}, budget=hb.Budget(3), ledger=folder + "/b.db")
 found = []
 

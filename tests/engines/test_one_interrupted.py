@@ -86,7 +86,7 @@ def test_duckdb_goes_on_with_what_another_thread_asked(tmp_path: Path, interrupt
 
 def test_spark_goes_on_with_what_another_thread_asked(spark: Any, tmp_path: Path, interrupts: Any) -> None:
     rows = spark.range(2_000).selectExpr("1 AS id", "CAST(id AS DOUBLE) AS x")
-    tables = {"t": hb.table(rows, unit="id", max_total=1, columns=COLUMNS)}
+    tables = {"t": hb.table(rows, unit="id", max_total=1, columns=COLUMNS, trusted_view=True)}
     handler = signal.getsignal(signal.SIGINT)
     with hb.Session(tables, budget=hb.Budget(4), ledger=tmp_path / "b.db", analyst="ana") as session:
         tracker = spark.sparkContext.statusTracker()

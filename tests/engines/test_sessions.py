@@ -101,7 +101,8 @@ def test_a_server_that_is_gone_costs_nothing(place: Postgres, tmp_path: Path) ->
 
 def frame_of(spark: Any) -> Any:
     kinds = "id BIGINT, ward STRING, age DOUBLE, n BIGINT, ok BOOLEAN, day DATE"
-    return spark.createDataFrame(list(zip(*(c.to_pylist() for c in ROWS.columns), strict=True)), kinds)
+    made = spark.createDataFrame(list(zip(*(c.to_pylist() for c in ROWS.columns), strict=True)), kinds)
+    return made.localCheckpoint()
 
 
 def test_a_session_on_spark_answers_as_one_on_a_frame(spark: Any, tmp_path: Path) -> None:

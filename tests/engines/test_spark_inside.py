@@ -6,6 +6,7 @@ people were one, where a frame takes a field out of a column, or Spark reads col
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock
@@ -156,8 +157,39 @@ def test_rows_that_hide_what_they_are_read_from_are_refused(theirs: Any, tmp_pat
             ),
         ):
             assert asked(hidden, COUNTED) == kept
-    rows = theirs.sparkContext.parallelize([("a", 1), ("b", 2)])
-    assert asked(theirs.createDataFrame(rows.union(rows).distinct(), "x STRING, id INT"), COUNTED) == 2
+
+
+@pytest.mark.parametrize("odd", [False, True])
+def test_rows_that_are_made_anew_for_each_question_are_refused_until_they_are_kept(theirs: Any, odd: bool) -> None:
+    """A row of an RDD, or of a list, ended every question, moved another's out, or was another's."""
+    context, kinds = theirs.sparkContext, "id BIGINT, x STRING"
+    texts = context.parallelize([("1", "a"), ("2", "b"), ("three" if odd else "3", "c")])
+    numbered = context.parallelize([0] * odd + [1, 2, 3], 1).zipWithIndex().filter(lambda row: row[1] < 2)
+    far = Decimal("1e38") if odd else Decimal(2)
+    for made in (
+        theirs.createDataFrame(texts.map(lambda row: (int(row[0]), row[1])), kinds),
+        theirs.createDataFrame(numbered.map(lambda row: (row[0],)), "id BIGINT"),
+        theirs.createDataFrame([(1, (Decimal(1),)), (2, (far,))], "id BIGINT, c STRUCT<x: DECIMAL(38, 0)>"),
+        theirs.createDataFrame([(1, "a"), (2,) if odd else (2, "b")], kinds, verifySchema=False),
+        theirs.createDataFrame([(1,), (2**32 + 1 if odd else 2,)], "id INT", verifySchema=False),
+        theirs.createDataFrame([("1",), (1 if odd else "2",)], "id STRING", verifySchema=False),
+        theirs.createDataFrame([(16777216.0,), (16777217.0 if odd else 2.0,)], "id FLOAT"),
+        theirs.createDataFrame([], kinds),
+    ):
+        with pytest.raises(hb.PolicyError, match=r"localCheckpoint.*Parquet.*Arrow.*Nothing was charged"):
+            hb.Session({"v": hb.table(made, unit="id", max_total=1)}, budget=hb.Budget(1), ledger=None)
+    rows = context.parallelize([("a", 1), ("b", 2)])
+    kept = theirs.createDataFrame(rows.union(rows).distinct(), "x STRING, id INT").localCheckpoint()
+    assert asked(kept, COUNTED) == 2
+
+
+def test_an_arrow_table_is_rows_in_memory_while_it_is_small(theirs: Any) -> None:
+    small = pa.table({"id": [1, 2], "x": pa.array([Decimal(1), Decimal(2)], pa.decimal128(38, 0))})
+    assert asked(theirs.createDataFrame(small), COUNTED) == 2
+    theirs.conf.set("spark.sql.execution.arrow.localRelationThreshold", "0")
+    large = theirs.createDataFrame(small)
+    assert asked(large, COUNTED) == "PolicyError"
+    assert asked(large.localCheckpoint(), COUNTED) == 2
 
 
 def test_a_folder_of_a_parted_table_is_a_table_without_parts(theirs: Any, tmp_path: Path) -> None:
@@ -197,5 +229,5 @@ def test_what_hive_s_own_classes_read_is_refused() -> None:
     for name, fine in (("execution.datasources.orc.OrcFileFormat", True), ("hive.orc.OrcFileFormat", False)):
         theirs.getClass().getName.return_value = f"org.apache.spark.sql.{name}"
         assert (_form(theirs) == "orcfileformat") == fine
-    why = _read_by_rows(_Leaf("HiveTableRelation", "", {}, [("id", "BIGINT")], {"id": "BIGINT"}, Files("")))
+    why = _read_by_rows(_Leaf("HiveTableRelation", "", {}, {"id": "BIGINT"}, Files("")))
     assert "convertMetastoreParquet" in str(why)

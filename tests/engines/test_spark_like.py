@@ -65,6 +65,7 @@ def test_no_pattern_looks_at_a_text_again(pattern: str, ignore_case: bool) -> No
 
 def test_patterns_are_those_of_duckdb_and_a_long_text_ends(spark: Any) -> None:
     rows = spark.createDataFrame([(i, t) for i, t in enumerate([*TEXTS, "ab" * 32_000])], "id LONG, t STRING")
+    rows = rows.localCheckpoint()
     with duckdb.connect() as con:
         con.execute("CREATE TABLE v AS SELECT unnest(?) AS t", [[*TEXTS, "ab" * 32_000]])
         with hb.Session({"v": hb.table(rows, unit="id", max_total=1)}, budget=hb.Budget(10**9), ledger=None) as session:

@@ -18,7 +18,7 @@ SLEEPS = "SELECT java_method('java.lang.Thread', 'sleep', id + 600000L) AS s FRO
 @pytest.fixture
 def engine(spark: Any) -> Any:
     declared = visits()
-    frame = spark.createDataFrame(declared.source.to_pandas())
+    frame = spark.createDataFrame(declared.source)
     made = SparkEngine()
     made.add("visits", hb.table(frame, unit=declared.unit, columns=declared.columns, max_groups=1, max_rows=1))
     yield made

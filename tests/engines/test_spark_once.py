@@ -67,12 +67,12 @@ def test_what_an_older_ledger_wrote_of_a_table_is_found(named, tmp_path, old):
 @pytest.mark.filterwarnings("ignore:ledger=None")
 def test_a_frame_by_every_wrapping_of_it(named):
     """Before, what was compared was our wrapper, which is made anew for each declaration."""
-    frame = named.createDataFrame([(i,) for i in range(50)], "pid int")
+    frame = named.createDataFrame([(i,) for i in range(50)], "pid int").localCheckpoint()
     for one, other in ((frame, frame), (frame, frame.alias("again")), (named.table("seen"), named.table("seen")),
                        (named.table("seen"), "spark:seen"), ("spark:seen", named.table("default.seen"))):  # fmt: skip
         with pytest.raises(PolicyError, match="stands in two unit spaces"):
             opened(None, a=table(one, "x"), b=table(other, "y"))
         opened(None, a=table(one, "x"), b=table(other, "x"))
-    another = named.createDataFrame([(i,) for i in range(50)], "pid int")
+    another = named.createDataFrame([(i,) for i in range(50)], "pid int").localCheckpoint()
     opened(None, a=table(frame, "x"), b=table(another, "y"))
     opened(None, a=table(named.table("seen"), "x"), b=table(named.table("others"), "y"))

@@ -132,7 +132,7 @@ def test_which_of_two_zeros_comes_first_decides_nothing(spark: Any, tmp_path: Pa
     found = set()
     for rows in ([(0.0, 1), (1.0, 2)], [(1.0, 2), (0.0, 1)]):
         frame_of = spark.createDataFrame([(u, x, i) for u in range(3) for x, i in rows], "id INT, x DOUBLE, i INT")
-        tables = {"v": hb.table(frame_of.coalesce(1), unit="id", max_rows=2, max_groups=1)}
+        tables = {"v": hb.table(frame_of.coalesce(1).localCheckpoint(), unit="id", max_rows=2, max_groups=1)}
         with hb.Session(tables, budget=hb.Budget(10**6), ledger=tmp_path / f"{len(found)}{rows[0][1]}.db") as session:
             answer_of = session.sql(f"SELECT COUNT(*) AS n FROM ({asked}) AS p WHERE t LIKE '-%'", epsilon=10**5)
             found.add(answer_of.to_pandas()["n"][0])

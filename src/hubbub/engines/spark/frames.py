@@ -8,7 +8,7 @@ frame's plan and the footers of its files tell that. What the frame computes is 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -170,7 +170,6 @@ _BY_PLACE: Final = "orc.force.positional.evolution"
 _COMPUTED: Final = "checkpoint"
 _BESIDE: Final = "__metadata_col"
 """What Spark says of a column that is not in the files: `_metadata`, with a row's place in its file."""
-_OBJECTS: Final = ("ParallelCollectionRDD", "EmptyRDD")
 _IN_MEMORY: Final = (_COMPUTED, "LocalRelation", "OneRowRelation", "EmptyRelation", "Range")
 _HANDED: Final = {"LocalRelation", "OneRowRelation"}
 """Rows that the program has handed over; of the second kind each is written as what is selected."""
@@ -196,11 +195,10 @@ def _read_by_rows(leaf: _Leaf) -> str | None:
     if leaf.kind in _IN_MEMORY or leaf.form in _READS:
         return None
     if leaf.kind == "LogicalRDD":
-        return _of_objects(leaf)
-    if not leaf.kind:
         return (
-            "its rows are those of an RDD that reads files once a question is asked. Read them as a data frame, or "
-            "keep what they are first (`checkpoint`)"
+            "its rows are those of an RDD (also a list's, or a large Arrow table's), made anew for each question: one "
+            "that does not fit its column makes reading fail, or is read as another. Keep what they are first "
+            "(`frame.localCheckpoint()`), write them as Parquet with Spark, or make the frame of a small Arrow table"
         )
     return (
         f"it is read by {leaf.form or leaf.kind!r}, where one row may hide others or make reading fail: of a data "
@@ -210,42 +208,21 @@ def _read_by_rows(leaf: _Leaf) -> str | None:
     )
 
 
-def _of_objects(leaf: _Leaf) -> str | None:
-    """Of rows that Python has made: a number beyond its column's decimals is an error; so is a NULL that cannot be, or
-    it is 0, which is somebody.
-    """
-    wide = next((name for name, kind in leaf.fields if kind.startswith("DECIMAL")), None)
-    if wide is not None:
-        return (
-            f"its rows are objects of Python, and one that does not fit into the decimals of the column {wide!r} makes "
-            "reading fail. Make it of a small Arrow table, or write it as Parquet with Spark"
-        )
-    if leaf.certain:
-        return (
-            f"its rows are objects of Python, and a NULL in the column {leaf.certain[0]!r}, which its schema says is "
-            "never NULL, makes reading fail. Make it by a schema whose columns may all be NULL"
-        )
-    return None
-
-
 @dataclass(frozen=True)
 class _Leaf:
     """What a frame is read from. kind: the class of its node. form: that of what reads files, in small letters, or "".
 
-    fields: the columns that the files have, with their types. read: those that the frame reads. files: addresses.
-    certain: the columns that are said never to be NULL. schema: of the files, as JSON. parted: whether columns come
-    from the names of folders; folders: which ones, by number, but for texts. small: the numbers of the columns that are
-    whole numbers of 8 or 16 bits, or have such inside. of_rows: a column that no file holds, such as `_metadata`.
-    session: by whose settings the files are read, a Java object.
+    read: the columns that the frame reads, with their types. files: addresses. schema: of the files, as JSON.
+    parted: whether columns come from the names of folders; folders: which ones, by number, but for texts. small: the
+    numbers of the columns that are whole numbers of 8 or 16 bits, or have such inside. of_rows: a column that no file
+    holds, such as `_metadata`. session: by whose settings the files are read, a Java object.
     """
 
     kind: str
     form: str
     options: Mapping[str, str]
-    fields: Sequence[tuple[str, str]]
     read: Mapping[str, str]
     files: Files
-    certain: Sequence[str] = ()
     schema: str = ""
     parted: bool = False
     folders: Set[int] = frozenset()
@@ -341,7 +318,7 @@ def _leaf(node: Any, wanted: Set[int] | None, java: Any) -> _Leaf:
     if kind == "DataSourceV2ScanRelation":  # of what is cached
         kind, node = "DataSourceV2Relation", node.relation()
     read = {a.name(): a.dataType().sql() for a in output if wanted is None or a.exprId().id() in wanted}
-    fields, options = [(a.name(), a.dataType().sql()) for a in output], {}
+    options: Mapping[str, str] = {}
     form, listed, schema, parts, session = "", None, None, None, None
     if kind == "LogicalRelation":
         relation = node.relation()
@@ -357,22 +334,19 @@ def _leaf(node: Any, wanted: Set[int] | None, java: Any) -> _Leaf:
             schema, listed, session = table.dataSchema(), table.fileIndex(), table.sparkSession()
             parts = listed.partitionSchema()
     elif kind == "LogicalRDD":
-        kind = _origin(node.rdd())
+        kind = _COMPUTED if node.rdd().isCheckpointed() else kind  # by Spark, which has read each value
     files = Files(form) if listed is None else Files(form, list(listed.inputFiles()), _listing(listed, java))
     parted = set() if parts is None else {name.lower() for name, _ in _fields(parts)}
     typed = [a for a in output if a.name().lower() in parted and not a.dataType().sql().startswith("STRING")]
     folders = {a.exprId().id() for a in typed}
     beside = [a.name() for a in output if a.metadata().contains(_BESIDE)]
-    certain, told = [a.name() for a in output if not a.nullable()], "" if schema is None else schema.json()
     return _Leaf(
         kind,
         form,
         options,
-        _fields(schema) if told else fields,
         read,
         files,
-        certain,
-        told,
+        "" if schema is None else schema.json(),
         bool(parted),
         folders,
         {a.name(): a.exprId().id() for a in output if any(kind in a.dataType().sql() for kind in _SMALL)},
@@ -394,25 +368,6 @@ def _listing(listed: Any, java: Any) -> str:
     """What Spark knows of files: names, lengths, times of change."""
     none = getattr(getattr(java.scala.collection.immutable, "Nil$"), "MODULE$")
     return str(listed.listFiles(none, none).toString())
-
-
-def _origin(rows: Any) -> str:
-    """What the rows of an RDD are made of: objects of this program, or what Spark has computed and kept; "" for files
-    and anything else that is read once a question is asked.
-    """
-    if rows.isCheckpointed():
-        return _COMPUTED  # by Spark, which has read each value
-    todo, seen = [rows], set()
-    while todo:
-        one = todo.pop()
-        if one.id() in seen or one.isCheckpointed():
-            continue
-        seen.add(one.id())
-        before = [dependency.rdd() for dependency in _sequence(one.dependencies())]
-        if not before and one.getClass().getSimpleName() not in _OBJECTS:
-            return ""
-        todo += before
-    return "LogicalRDD"
 
 
 def _nodes(plan: Any, wanted: Set[int] | None) -> Iterator[tuple[Any, Set[int] | None, list[Any] | None]]:
