@@ -14,8 +14,7 @@ import hashlib
 import re
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from pathlib import Path
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import pyarrow as pa
@@ -24,6 +23,7 @@ from hubbub.engines.columns_alone import columns_alone
 from hubbub.engines.displayable import shown
 from hubbub.engines.duckdb.dialect import DUCKDB, quote
 from hubbub.engines.duckdb.relations import load_public
+from hubbub.engines.duckdb.sources import stamp_of
 from hubbub.engines.fields import normalised
 from hubbub.engines.outer_engine import locked
 from hubbub.engines.outer_process import Binding, OuterEngine, engine_of
@@ -183,7 +183,7 @@ class OuterSide:
             yield engine
 
     def table(self, name: str) -> pa.Table:
-        """A public table, read once as long as its file does not change."""
+        """A public table, read once as long as none of its files changes, comes or goes."""
         declared = self._tables[name]
         if self._around is not None:
             with self._lock:
@@ -193,8 +193,8 @@ class OuterSide:
                 return self._read[name][1]
         stamp: object = None
         if isinstance(declared.source, str):
-            facts = Path(declared.source).stat() if Path(declared.source).exists() else None
-            stamp = (facts.st_size, facts.st_mtime_ns) if facts else None
+            with suppress(OSError, ValueError):  # of one that is gone, reading it says so
+                stamp = stamp_of(declared.source)
         with self._lock:
             known = self._read.get(name)
             if known is None or known[0] != stamp:
