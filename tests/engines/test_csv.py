@@ -296,6 +296,13 @@ def test_a_file_that_is_not_packed_as_its_name_says_is_refused(tmp_path: Path, n
     (tmp_path / name).write_bytes(content)
     with pytest.raises(hb.PolicyError, match="cannot be unpacked"):
         session(declared(tmp_path / name, Csv()))
+    with pytest.raises(hb.PolicyError, match="cannot be unpacked"):  # nothing else is read of it without a header
+        session(declared(tmp_path / name, Csv(names=["id", "café", "am", "preis"])))
+
+
+def test_a_packed_file_without_a_header_may_be_empty(tmp_path: Path) -> None:
+    (tmp_path / "v.csv.gz").write_bytes(gzip.compress(b""))
+    assert csv_header("v", str(tmp_path / "v.csv.gz"), Csv(names=["id", "preis"])) == ["id", "preis"]
 
 
 def test_a_policy_says_it_in_the_same_words(tmp_path: Path) -> None:

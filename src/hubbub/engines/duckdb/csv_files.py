@@ -28,7 +28,7 @@ import pyarrow as pa
 from hubbub.engines.duckdb.utf8 import as_utf8
 from hubbub.engines.duckdb.written import written_anew
 from hubbub.errors import PolicyError
-from hubbub.file_formats import Csv
+from hubbub.file_formats import COMPRESSED, Csv
 from hubbub.late import late
 from hubbub.plain import quick
 from hubbub.tables.kinds import Kind
@@ -59,12 +59,14 @@ def csv_header(name: str, path: str, how: Csv) -> list[str]:
     Raises PolicyError for a file without a usable header, for one in UTF-16 without a byte order mark, and for a zip
     archive that does not hold one file.
     """
-    if how.names is not None and how.encoding != "utf-16":
+    packed = Path(path).suffix.lower() in COMPRESSED
+    if how.names is not None and how.encoding != "utf-16" and not packed:
         return list(how.names)
     problem = None
     try:
         with opened(path, how) as file:
             if how.names is not None:
+                file.read(1)  # an archive that is none is refused here, and not after a charge
                 return list(how.names)
             header = _header(file, how, path)
     except _NOT_UNPACKED:
