@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import threading
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -245,6 +247,40 @@ def test_any_file_system_of_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         other = tmp_path / "other"
         other.write_bytes(parquet(20))
         os.replace(other, tmp_path / "clinic" / "v.parquet")
+        assert _rounded(s.sql(QUESTION, epsilon=HUGE)) == (20, 590)
+
+
+class _Tagged:
+    """A store that says of each object what GCS does (its etag and generation), and a time that stays."""
+
+    def __init__(self, folder: Path) -> None:
+        self.store = fs.SubTreeFileSystem(str(folder), fs.LocalFileSystem())
+        self.facts: dict[bytes, bytes] = {}
+
+    def get_file_info(self, what: Any) -> Any:
+        info = self.store.get_file_info(what)
+        return fs.FileInfo(info.path, info.type, size=info.size, mtime_ns=1)
+
+    def open_input_stream(self, path: str, **how: Any) -> Any:
+        return self.store.open_input_stream(path, **how)
+
+    @contextlib.contextmanager
+    def open_input_file(self, path: str) -> Iterator[Any]:
+        yield SimpleNamespace(metadata=lambda: self.facts)
+
+
+@pytest.mark.parametrize("name", [b"generation", b"etag", b"ETag"])
+def test_what_a_store_says_of_an_edition_tells_it(name: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of Google's store neither etag nor generation was looked at, by its spelling of them."""
+    (tmp_path / "clinic").mkdir()
+    path, tagged = tmp_path / "clinic" / "v.parquet", _Tagged(tmp_path)
+    path.write_bytes(parquet(0))
+    tagged.facts[name] = b"1"
+    monkeypatch.setattr(copies, "store_of", lambda _: tagged)
+    with session("gs://clinic/v.parquet") as s:
+        assert _rounded(s.sql(QUESTION, epsilon=HUGE)) == (20, 190)
+        path.write_bytes(parquet(20))
+        tagged.facts[name] = b"2"
         assert _rounded(s.sql(QUESTION, epsilon=HUGE)) == (20, 590)
 
 

@@ -14,7 +14,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -106,9 +106,8 @@ class Copy:
         edition = []
         for info in sorted(infos, key=lambda one: one.path):
             with self.store.open_input_file(info.path) as file:
-                facts = file.metadata() or {}
-            tag = facts.get(b"ETag", facts.get("ETag", b""))
-            edition.append((info.path, int(info.size), int(info.mtime_ns or 0), str(tag)))
+                tag = _tag(file.metadata() or {})
+            edition.append((info.path, int(info.size), int(info.mtime_ns or 0), tag))
         return tuple(edition)
 
     def _copy(self, edition: Edition) -> None:
@@ -129,6 +128,17 @@ class Copy:
             for there in self.folder.iterdir():
                 if there.name.startswith(".") or (not self.edition and there.name not in early):
                     there.unlink()
+
+
+def _tag(facts: Mapping[Any, Any]) -> str:
+    """What a store says that tells one edition of an object from the next: S3 an ETag, GCS its etag and generation.
+
+    >>> _tag({b"ETag": b"x", b"Content-Length": b"1"}), _tag({b"etag": b"y", b"generation": b"7"}), _tag({})
+    ("b'x'", "b'y' b'7'", "b''")
+    """
+    said = {(name.decode("ascii", "replace") if isinstance(name, bytes) else str(name)).lower(): value
+            for name, value in facts.items()}  # fmt: skip
+    return " ".join(str(said[name]) for name in ("etag", "generation") if name in said) or "b''"
 
 
 def _wanted(info: Any, path: str) -> bool:
