@@ -334,6 +334,24 @@ def test_what_was_begun_in_a_shared_text_reaches_no_other() -> None:
         assert read(archive(text)) == [["B", "C"]], odd
 
 
+LONG = "x" * (1 << 16)
+
+
+@pytest.mark.parametrize(("row", "most"), [
+    (row_of_ods(cell("string", LONG)), 30), (row_of_ods(cell("string", inner=f"<!--{LONG}-->")), 30),
+    (row_of_ods(cell("string", inner=f"<text:p>{LONG}</text:p>")), 2000),
+])  # fmt: skip
+def test_a_tag_without_an_end_is_looked_at_a_few_times(row: str, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The parser begins at its beginning with each piece: an attribute of 32 MB, 30 KB when packed, took half a minute.
+    What has an end, a text among it, is read piece by piece."""
+    monkeypatch.setattr(xml_parts, "_PIECE", 64)
+    data = ods(row_of_ods(cell("float", "1")) * 20 + row + row_of_ods(cell("float", "2")) * 20)
+    with zipfile.ZipFile(io.BytesIO(data)) as parts:
+        pieces = sum(1 for _ in xml_parts.fed(parts, "content.xml", lambda _: None))
+    assert most / 3 < pieces < most + 100
+    assert [len(read(data)), read(data)[-1]] == [40 + ("--" not in row), [2]]
+
+
 FORBIDDEN = ["\x0b", "\uffff", "\ufffe", "&#11;", "&#xFFFF;", "&#xD800;", "&#99999999;", "&#0;"]
 FORBIDDEN += ["\uf8ff", "&#xF8FF;", "\uf8ffB;", "_xFFFF", "&#xFFFFFFFFFFFF;", "&#65;"]
 

@@ -113,11 +113,20 @@ def fed(
     parser.buffer_text = True
     parser.StartDoctypeDeclHandler = _refused
     begun(parser)
+    given = held = 0
+    waiting: list[bytes] = []
     with archive.open(part) as file:
         for piece in _allowed(file):
-            parser.Parse(piece, False)
-            yield parser
-    parser.Parse(b"", True)
+            waiting.append(piece)
+            held += len(piece)
+            # The parser looks at a tag that has not ended from its beginning again at each piece: as much of it is
+            # given at once as it has had, so that it looks at each byte a few times at most.
+            if held >= given - parser.CurrentByteIndex:
+                parser.Parse(b"".join(waiting), False)
+                given, held = given + held, 0
+                waiting.clear()
+                yield parser
+    parser.Parse(b"".join(waiting), True)
     yield parser
 
 
