@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from hubbub.errors import BudgetError, PolicyError
+from hubbub.ledger import life
 from hubbub.ledger.budget import Budget
 from hubbub.ledger.store import Ledger
 from ledger.helpers import SPACE, charge, fork, resume, wait
@@ -386,3 +387,29 @@ def test_only_who_has_the_anchor_removes_it(tmp_path):
     anchor.write_text(good)
     with pytest.raises(PolicyError, match="has an anchor"):
         opened(path)
+
+
+@pytest.mark.parametrize("more", [0, 1], ids=["one line", "more lines"])
+def test_two_copies_that_are_written_to_at_once_under_one_anchor_do_not_both_answer(tmp_path, monkeypatch, more):
+    """The transaction of one had read the anchor before the other moved it."""
+    place = tmp_path / "anchor"
+    budgets = {SPACE: Budget(3)}
+    Ledger.open(tmp_path / "a.db", budgets=budgets, anchor=place).close()
+    shutil.copyfile(tmp_path / "a.db", tmp_path / "b.db")
+    with (
+        Ledger.open(tmp_path / "a.db", budgets=budgets, anchor=place) as ledger,
+        Ledger.open(tmp_path / "b.db", budgets=budgets, anchor=place) as copy,
+    ):
+        plain = life.record
+
+        def slow(writer, books, request, under_way):
+            recorded = plain(writer, books, request, under_way)
+            if request.charge.analyst == "bob":
+                for number in range(1 + more):
+                    charge(ledger, 1, question_key=str(number))
+            return recorded
+
+        monkeypatch.setattr(life, "record", slow)
+        with pytest.raises(PolicyError, match=r"does not hold line \d+ that its anchor .* names"):
+            charge(copy, 1, analyst="bob")
+        charge(ledger, 1, question_key="goes on")

@@ -99,10 +99,11 @@ def write(
     back: bool = False,
     new: bool = True,
     following: bytes | None = None,
-) -> None:
-    """Move the anchor to `head`, durably, unless it is there or beyond. back: move it back too, as a steward may.
+) -> tuple[int, str] | None:
+    """Move the anchor to `head`, durably, unless it is there or beyond: then what it names.
 
-    new: make one that is missing. following: the key that the chain is about to get, under which it holds too.
+    back: move it back too, as a steward may. new: make one that is missing. following: the key that the chain is about
+    to get, under which it holds too.
 
     Raises:
         PolicyError: it cannot be written in time. The ledger itself has been written, but not its change of key.
@@ -112,7 +113,7 @@ def write(
             key = keys[-1][1]
             known = None if back else read(path, name, keys)
             if known is not None and known[0] >= head.serial and following is None:
-                return
+                return known
             if known is None and not new and not back:
                 raise PolicyError(missing(path))
             mac = None if key is None else _mac(key, name, head.serial, head.hash)
@@ -126,6 +127,7 @@ def write(
         if following is not None:
             what = "The ledger keeps the key that it has. See to the file and its folder, and change the key again."
         raise PolicyError(f"cannot write the anchor {path} of the ledger: {error.strerror}. {what}") from None
+    return None
 
 
 def missing(path: Path) -> str:

@@ -93,9 +93,9 @@ def first_row(connection: Connection, key: bytes | None) -> None:
     Writer(connection, key).append("ledger", name, uuid.uuid4().hex + uuid.uuid4().hex, check)
 
 
-def anchored_beyond(where: str, place: Path, line: int, head: Head) -> str:
-    """What is said of a ledger that does not hold what its anchor names."""
-    return (
+def anchored_beyond(where: str, place: Path, line: int, head: Head) -> PolicyError:
+    """The refusal of a ledger that does not hold what its anchor names."""
+    return PolicyError(
         f"the ledger {where} does not hold line {line} that its anchor {place} names; it ends with line {head.serial}. "
         "An older copy was put back, or its end was cut off or rewritten: what was spent since would be forgotten, so "
         "no answer is given. Put the newest copy back. If it is lost, a steward decides what the people in the data "
@@ -128,6 +128,7 @@ class Handle:
         self.anchor = anchor_at
         self._known: Head | None = None  # the last head that was seen: the chain goes on from there
         self._written: Head | None = None  # that of the transaction under way
+        self._compares = True  # whether it may only go on from what the anchor names
         self.keys: Epochs = ((0, key),)
         self.id: Final = self._checked_id(keyless)
         store.committed = self._after_commit
@@ -154,7 +155,7 @@ class Handle:
                 no anchor, or it was not named.
         """
         writer = Writer(connection, self.key)
-        known, self._written = self._known, None
+        known, self._written, self._compares = self._known, None, anchored
         if known is not None and known != writer.head and not anchor.stands(connection, (known.serial, known.hash)):
             raise PolicyError(
                 f"the ledger {self.where} no longer holds line {known.serial}, which it held before: an older copy was "
@@ -173,7 +174,7 @@ class Handle:
             if at is None:
                 raise PolicyError(anchor.missing(self.anchor))
             if at != (writer.head.serial, writer.head.hash) and not anchor.stands(connection, at):
-                raise PolicyError(anchored_beyond(self.where, self.anchor, at[0], writer.head))
+                raise anchored_beyond(self.where, self.anchor, at[0], writer.head)
         self._known = writer.head
         return writer
 
@@ -190,10 +191,18 @@ class Handle:
     def move_anchor(self, head: Head, *, back: bool = False, new: bool = True, following: bytes | None = None) -> None:
         """Move the anchor to `head`, where there is one. back: also back. new: make one that is missing. following: the
         key that comes next.
+
+        Raises:
+            PolicyError: it cannot be written; or it names a line that this ledger lacks, since another copy was written
+                to at the same time.
         """
         if self.anchor is not None:
             how: dict[str, Any] = {"patience": self.patience, "back": back, "new": new, "following": following}
-            anchor.write(self.anchor, self.id, self.keys, head, **how)
+            beyond = anchor.write(self.anchor, self.id, self.keys, head, **how)
+            if beyond is not None and beyond != (head.serial, head.hash) and self._compares:
+                with self.reading() as connection:
+                    if not anchor.stands(connection, beyond):
+                        raise anchored_beyond(self.where, self.anchor, beyond[0], head)
 
     def has_anchor(self) -> bool:
         with self.reading() as connection:
@@ -227,7 +236,7 @@ class Handle:
             with self.reading() as connection:
                 head, fits = head_of(connection), anchor.stands(connection, anchored)
             if not fits:
-                raise PolicyError(anchored_beyond(self.where, self.anchor, anchored[0], head))
+                raise anchored_beyond(self.where, self.anchor, anchored[0], head)
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:

@@ -219,7 +219,7 @@ class Steward:
         if at is None or where is None or anchor.stands(writer.connection, at):
             return None
         if not accept_older:
-            raise PolicyError(anchored_beyond(self._handle.where, where, at[0], writer.head))
+            raise anchored_beyond(self._handle.where, where, at[0], writer.head)
         return at[0]
 
     def accept_older(self, *, author: str, reason: str, anchor_at: Path | None = None) -> int:
