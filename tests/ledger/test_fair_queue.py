@@ -306,6 +306,42 @@ def test_a_fork_finds_the_lock_free_whoever_held_it():
     lock.release()
 
 
+def test_a_child_shares_and_reads_whatever_another_thread_was_at(place):
+    """The one waited for ever for a thread that it does not have; the other, of Postgres, for all of its patience."""
+    with Ledger.open(place, budgets={SPACE: Budget(5)}, patience=20) as ledger:
+        made = charge(ledger, 1)
+        ledger.charges.advance(made, "drawing")
+        ledger.charges.store(made, "{}")
+        release = ledger.record.release(made)
+        held, over = threading.Event(), threading.Event()
+
+        def keep() -> None:
+            with ledger.charges._sharing:
+                held.set()
+                over.wait(60)
+
+        def read() -> None:
+            while not over.is_set():
+                ledger.balance.total(SPACE)
+
+        def child() -> None:
+            signal.alarm(10)
+            ledger.charges.share(release, "bob")
+
+        threads = [threading.Thread(target=work) for work in (keep, read)]
+        for thread in threads:
+            thread.start()
+        held.wait(60)
+        try:
+            for _ in range(3):
+                assert wait(fork(child)) == [0]
+        finally:
+            over.set()
+            for thread in threads:
+                thread.join()
+        assert ledger.balance.total(SPACE, "analyst:bob").epsilon == 1
+
+
 def killed_while_charging(path: Path, kills: int) -> None:
     """Children charge without end and are killed, again and again; nothing that was told is lost, none made twice."""
     read, write = os.pipe()

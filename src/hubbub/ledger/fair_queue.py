@@ -26,7 +26,7 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final
+from typing import Final, Self
 
 from hubbub.ledger.interrupts import Undisturbed
 
@@ -52,6 +52,13 @@ class FairLock:
         self._owner: int | None = None
         self._depth = 0
         self._waiting: deque[tuple[int, threading.Lock]] = deque()
+
+    def __enter__(self) -> Self:
+        self.acquire()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
 
     @contextmanager
     def held(self, signals: Undisturbed, until: float | None = None) -> Iterator[None]:

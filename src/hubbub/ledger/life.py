@@ -16,8 +16,7 @@ after `max_failures` of them the analyst waits for a steward; after `max_failure
 is under way then gets no answer either: it is withdrawn, and nobody is told whether it failed. So no more failures are
 told than may be, however many questions are asked together. A death tells itself, by the end of its process: so no more
 questions of an analyst are under way in several processes than he may still see fail (`hubbub.ledger.under_way`). And
-every death is recorded, once: a charge is dead if its last step leaves it open (charged, retried, drawing) and its
-owner is gone.
+every death is recorded, once: a charge is dead if its last step leaves it open and its owner is gone.
 """
 
 from __future__ import annotations
@@ -38,6 +37,7 @@ from hubbub.ledger.books import AccountState, moment
 from hubbub.ledger.budget import parse_epsilon
 from hubbub.ledger.charge import Charge, checked_analyst, checked_text
 from hubbub.ledger.charging import Busy, Refused, Request, check_failures, check_purpose, check_under_way, record
+from hubbub.ledger.fair_queue import FairLock
 from hubbub.ledger.handle import Handle
 from hubbub.ledger.hash_chain import Connection, Writer
 from hubbub.ledger.process import is_gone, this_process
@@ -76,7 +76,7 @@ class ChargeLifecycle:
         self._under_way = UnderWay()
         self._looked = 0.0  # when dead processes were last looked for
         self._mine = threading.local()  # `owned`: what this thread took up
-        self._sharing = threading.Lock()  # two threads that read one answer at once pay once
+        self._sharing = FairLock()  # two threads that read one answer at once pay once
 
     def charge(self, charge: Charge) -> str:
         """Charge a question; on the disk before this returns the charge's id.

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import os
 import re
-import threading
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -24,6 +23,7 @@ import psycopg
 
 from hubbub.addresses import raise_alone, shown_address
 from hubbub.errors import HubbubError, PolicyError, QueryError
+from hubbub.ledger.fair_queue import FairLock
 from hubbub.ledger.files import UNSURE
 from hubbub.ledger.hash_chain import Connection, Rows, Value, untrue
 from hubbub.ledger.interrupts import Undisturbed
@@ -140,7 +140,7 @@ class PostgresStore:
         self._address = address
         self._patience = patience
         self._read_only = read_only
-        self._lock = threading.RLock()
+        self._lock = FairLock()
         self._pid = os.getpid()
         self._connection: _Bounded | None = None
         self.proofs = Proofs()
@@ -178,7 +178,7 @@ class PostgresStore:
 
     def close(self) -> None:
         """Close the connection; it opens again when needed."""
-        with Undisturbed(), self._lock:
+        with Undisturbed() as signals, self._lock.held(signals):
             connection, self._connection = self._connection, None
             if connection is not None and self._pid == os.getpid():
                 with suppress(psycopg.Error):
@@ -222,13 +222,12 @@ class PostgresStore:
     @contextmanager
     def _held(self, signals: Undisturbed) -> Iterator[None]:
         """This object's lock, waited for as long as patience lasts; `signals` sees to it that it is given back."""
-        deadline = time.monotonic() + self._patience
-        while not self._lock.acquire(timeout=min(0.1, max(0.0, deadline - time.monotonic()))):
-            signals.check()
-            if time.monotonic() > deadline:
-                raise PolicyError(
-                    f"the ledger {self.where} is held by another thread for too long. {_AFTER} Try again."
-                )
+        try:
+            self._lock.acquire(signals, time.monotonic() + self._patience)
+        except TimeoutError:
+            raise PolicyError(
+                f"the ledger {self.where} is held by another thread for too long. {_AFTER} Try again."
+            ) from None
         try:
             yield
         finally:
