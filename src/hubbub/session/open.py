@@ -255,9 +255,12 @@ def _unit(declared: PrivateTable) -> str:
 
 
 def _places(name: str, declared: PrivateTable, located: Located) -> list[str]:
-    """The texts by which a source is known again, the declared one first: by a name of its own, or the engine's."""
-    declared_place = _declared(name, declared, located.inner)
-    return [place for place in dict.fromkeys((declared_place, located.place)) if place is not None]
+    """The texts by which a source is known again, the declared one first: by a name of its own, or the engine's; a
+    pattern by its files, too.
+    """
+    declared_place, holder = _declared(name, declared, located.inner), place_of(declared.source)
+    files = holder.fitted(Named(declared.source, name)) if isinstance(holder, DuckDBPlace) else []
+    return [place for place in dict.fromkeys((declared_place, located.place, *files)) if place is not None]
 
 
 def _identities(declared: PrivateTable | PublicTable, located: Located) -> set[object]:

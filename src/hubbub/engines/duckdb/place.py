@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 __all__ = ["DuckDBPlace"]
 
 
+_NOTED: Final = 100
+"""Files of a pattern that a ledger keeps."""
+
+
 class DuckDBPlace:
     """Whatever no other engine holds: a path, or a frame."""
 
@@ -56,6 +60,14 @@ class DuckDBPlace:
         if not files and _inner(path, None) != _inner(path, named.table):
             texts.remove(path)  # the whole of a database is nobody's table
         return list(dict.fromkeys([*texts, *files, *(folder for file in files for folder in _folders(file))]))
+
+    def fitted(self, named: Named) -> list[str]:
+        """The files that a pattern fits, by which it is kept as well: from its text nobody tells what it shares with
+        another. Of many the first; a folder and most patterns that hold the others hold these, too.
+        """
+        if not isinstance(named.source, str | Path) or os.path.exists(named.source):
+            return []
+        return files_of(named.source)[:_NOTED] if several_files(named.source) else []
 
     def here(self, named: Named) -> Hashable:
         """A file by its number on its device, several by the set of theirs; a frame by itself."""

@@ -173,7 +173,7 @@ class _Texts:
             self._spoken = False
         elif name == self._si:
             self._deep -= 1
-            if not self._deep:  # one in another is no text of its own: it would move all that follow
+            if not self._deep:  # one inside another is not counted: all that follow would move
                 self.all.append("".join(self._runs))
 
     def _forget(self) -> None:
