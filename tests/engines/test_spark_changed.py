@@ -12,6 +12,7 @@ import pytest
 
 import hubbub as hb
 from answers import Desk
+from engines.footer import changed
 from engines.places import answer
 from hubbub.engines.spark import engine as engine_of_spark
 from hubbub.engines.spark.engine import SparkEngine
@@ -134,4 +135,60 @@ def test_a_file_of_a_frame_is_read_by_the_types_of_the_frame(theirs: Any, tmp_pa
     after, truth = FILES[change]
     pq.write_table(after, path / "a.parquet")
     assert answered(engine) == truth
+    engine.close()
+
+
+def marked(path: Path, bits: int) -> None:
+    """Say of the whole numbers of a Parquet file that they are of so many bits."""
+
+    def say(footer: Any) -> None:
+        for column in (one for one in footer[2][1][1] if one[4][1] == b"id"):
+            column[10] = (12, {10: (12, {1: (3, bytes([bits])), 2: (1, True)})})
+
+    changed(path, say)
+
+
+def moments(unit: str, last: int) -> pa.Table:
+    values = pa.array([0, 1000, last], pa.int64()).view(pa.timestamp(unit))
+    return pa.table({"id": pa.array([1, 2, 3], INT), "x": values})
+
+
+@pytest.mark.parametrize("far", [2000, 2**63 - 1])
+@pytest.mark.parametrize("trusted", [False, True])
+def test_a_file_of_a_frame_that_is_written_anew_is_looked_at_anew(
+    theirs: Any, tmp_path: Path, trusted: bool, far: int
+) -> None:
+    """Spark lists a frame's files once: by its listing the far moment in the same file was never looked at."""
+    pq.write_table(moments("us", 2000), tmp_path / "a.parquet")
+    engine = SparkEngine()
+    engine.add("v", hb.table(theirs.read.parquet(str(tmp_path)), unit="id", max_total=1, trusted_view=trusted))
+    engine.recheck("v")
+    pq.write_table(moments("us", 3000), tmp_path / "a.parquet")
+    engine.recheck("v")
+    pq.write_table(moments("ms", far), tmp_path / "a.parquet")
+    if trusted:
+        engine.recheck("v")
+    else:
+        with pytest.raises(PolicyError, match="column 'x' may hold what Spark cannot"):
+            engine.recheck("v")
+    engine.close()
+
+
+def test_a_unit_of_a_frame_is_still_as_long_as_its_files_have_it(theirs: Any, tmp_path: Path) -> None:
+    """32 bits that are said to be 16: of 1 and 65,537 Spark makes one."""
+    path = tmp_path / "a.parquet"
+    theirs.sql("SELECT CAST(id AS SMALLINT) AS id, timestamp_micros(id) AS x FROM rows").coalesce(1).write.parquet(
+        str(tmp_path / "of_spark")
+    )
+    (made,) = (tmp_path / "of_spark").glob("*.parquet")
+    path.write_bytes(made.read_bytes())
+    frame = theirs.read.parquet(str(path))
+    assert frame.dtypes[0] == ("id", "smallint")
+    engine = SparkEngine()
+    engine.add("v", hb.table(frame, unit="id", max_total=1))
+    engine.recheck("v")
+    pq.write_table(moments("us", 3000), path)
+    marked(path, 16)
+    with pytest.raises(PolicyError, match=r"its files have changed.*Nothing was charged"):
+        engine.recheck("v")
     engine.close()

@@ -37,9 +37,9 @@ from hubbub.engines.base import Exact, Located, Schema
 from hubbub.engines.base_tables import not_trusted
 from hubbub.engines.duckdb.engine import DuckDBEngine
 from hubbub.engines.exact import exact
-from hubbub.engines.fields import Fields
+from hubbub.engines.fields import CUT, Fields
 from hubbub.engines.spark.dialect import SPARK
-from hubbub.engines.spark.frames import as_texts, physical_of, read_by_rows, stored_otherwise, types_from_rows
+from hubbub.engines.spark.frames import as_texts, look_at, physical_of, read_by_rows, stored_otherwise, types_from_rows
 from hubbub.engines.spark.session import (
     FORMATS,
     details,
@@ -161,6 +161,7 @@ class SparkEngine:
             if source.frame.isStreaming:
                 raise PolicyError(f"table {name!r} is a stream; declare a table that can be read more than once.")
             with _listing(name):
+                look_at(source.frame, self._session)
                 why = types_from_rows(source.frame, self._session)
             if why is not None:
                 raise PolicyError(f"table {name!r}: {why} Nothing was charged.")
@@ -210,7 +211,7 @@ class SparkEngine:
                 "session. Nothing was charged."
             )
         if known.name is None:
-            self._check_read(name, self._session.table(known.view), trusted=known.trusted, again=True)
+            self._check_frame_again(name, known, self._session)
             return
         with contextlib.suppress(Exception):  # what was written by another session since is read
             java_of(self._session).sessionState().catalog().invalidateAllCachedTables()
@@ -220,6 +221,18 @@ class SparkEngine:
                 f"the columns of the table {name!r} have changed; open a new session. Nothing was charged."
             )
         self.show(frame, known.view)
+
+    def _check_frame_again(self, name: str, known: _Known, session: SparkSession) -> None:
+        frame = session.table(known.view)
+        with _listing(name):
+            look_at(frame, session)
+        self._check_read(name, frame, trusted=known.trusted, again=True)
+        now = _physical(name, frame, session).values()
+        if any(CUT in one and one != before for one, before in zip(now, known.physical.values(), strict=True)):
+            raise PolicyError(
+                f"table {name!r}: its files have changed, and hold more than Spark reads of them; open a new session "
+                "with a new frame. Nothing was charged."
+            )
 
     def mark(self, name: str) -> str | None:
         """None: of a table in Spark only a refresh tells."""

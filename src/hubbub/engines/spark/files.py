@@ -24,13 +24,16 @@ from weakref import WeakKeyDictionary
 
 from pyspark.sql import SparkSession
 
-__all__ = ["Files", "cuts_moments", "cuts_numbers", "of_another_type", "of_several_types", "too_wide"]
+from hubbub.engines.spark.session import java_of
+
+__all__ = ["Files", "cuts_moments", "cuts_numbers", "look_again", "of_another_type", "of_several_types", "too_wide"]
 
 _VERSION: Final = "org.apache.spark.version"
 _MOMENT: Final = "TIMESTAMP"
 _DIGITS: Final = 18
 """Decimals of so many digits Spark reads from Parquet as they are stored, and checks none."""
 _AT_ONCE: Final = 16  # footers that are read at a time
+_STAMPS: Final = "stamps"  # no address: these have a colon
 _SEEN: WeakKeyDictionary[SparkSession, dict[Any, Any]] = WeakKeyDictionary()
 """What a session of ours has seen: before each charge only files that are new, or have changed, are looked at."""
 
@@ -126,13 +129,37 @@ def _seen(files: Files, session: SparkSession) -> dict[Any, Any]:
     return seen
 
 
+def look_again(files: Files, session: SparkSession) -> None:
+    """Forget what was seen of files of which one has another length or time of change since: a frame's listing is that
+    of when it was made.
+    """
+    if not any(name in files.form for name in _READERS):
+        return
+    java: Any = session._jvm
+    conf = java_of(session).sessionState().newHadoopConf()
+
+    def stamp(path: str) -> tuple[int, int] | None:
+        with contextlib.suppress(Exception):  # one that is gone is looked at, and found gone
+            place = java.org.apache.hadoop.fs.Path(unquote(path))
+            status = place.getFileSystem(conf).getFileStatus(place)
+            return status.getLen(), status.getModificationTime()
+        return None
+
+    with ThreadPoolExecutor(_AT_ONCE) as threads:
+        now = list(threads.map(stamp, files.addresses))
+    seen = _seen(files, session)
+    if seen.get(_STAMPS) != now:
+        seen.clear()
+        seen.update({"": files.listing, _STAMPS: now})
+
+
 def _stored(reader: Any, path: str, session: SparkSession, seen: dict[Any, Any]) -> Stored | None:
     java: Any = session._jvm
     if path not in seen:
         try:
             # Spark shows addresses and reads names.
             place = java.org.apache.hadoop.fs.Path(unquote(path))
-            seen[path] = reader(java, place, session._jsparkSession.sessionState().newHadoopConf())
+            seen[path] = reader(java, place, java_of(session).sessionState().newHadoopConf())
         except Exception:  # one of Java's; its words name files
             return None
     stored: Stored | None = seen[path]

@@ -16,10 +16,18 @@ from pyspark.sql import Column, DataFrame, SparkSession, functions
 
 from hubbub.engines.fields import CUT
 from hubbub.engines.spark.computed import children_of, unsure
-from hubbub.engines.spark.files import Files, cuts_moments, cuts_numbers, of_another_type, of_several_types, too_wide
+from hubbub.engines.spark.files import (
+    Files,
+    cuts_moments,
+    cuts_numbers,
+    look_again,
+    of_another_type,
+    of_several_types,
+    too_wide,
+)
 from hubbub.engines.spark.session import FILTERED, PRUNED, refused_option, refused_setting
 
-__all__ = ["as_texts", "physical_of", "read_by_rows", "stored_otherwise", "types_from_rows"]
+__all__ = ["as_texts", "look_at", "physical_of", "read_by_rows", "stored_otherwise", "types_from_rows"]
 
 _PHYSICAL: Final = {
     "tinyint": "TINYINT",
@@ -106,6 +114,12 @@ def as_texts(plain: DataFrame) -> DataFrame:
 _LENGTH: Final = "__CHAR_VARCHAR_TYPE_STRING"
 
 
+def look_at(frame: DataFrame, session: SparkSession) -> None:
+    """Have those files of a frame looked at anew that have changed since they were; to be done before they are."""
+    for leaf in _leaves(frame):
+        look_again(leaf.files, session)
+
+
 _GUESSED: Final = "spark.sql.sources.partitionColumnTypeInference.enabled"
 
 
@@ -162,7 +176,7 @@ def stored_otherwise(frame: DataFrame, session: SparkSession) -> str | None:
             )
         column = of_another_type(leaf.files, leaf.schema, leaf.read, session) if leaf.schema else None
         if column is not None:
-            return f"has files whose column {column!r} is of another type than Spark is told to read"
+            return f"has files whose column {column!r} is of another type than Spark is told to read, or cannot be read"
     return None
 
 
