@@ -57,7 +57,7 @@ def test_every_source_gives_the_same_integers(tmp_path: Path) -> None:
     assert integers(visits(source=pl.DataFrame(ROWS))) == expected
     assert integers(visits(source=ROWS.to_pandas())) == expected
     assert integers(visits(source=objects, types=TYPES)) == expected
-    assert integers(visits(source=ROWS.to_reader())) == expected
+    assert integers(visits(source=ROWS.to_reader().read_all())) == expected
 
 
 def test_rows_without_a_unit_are_dropped() -> None:
