@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import random
 import re
 import shutil
@@ -14,11 +15,13 @@ from pathlib import Path
 import pytest
 
 from hubbub.errors import BudgetError, HubbubError, ParameterError, PolicyError, QueryError
-from hubbub.ledger import blocks, hash_chain as journal
+from hubbub.ledger import blocks, budget as budgets, hash_chain as journal
 from hubbub.ledger.accounts import EVERYONE
 from hubbub.ledger.budget import Budget, parse_epsilon
 from hubbub.ledger.policy import read_policy
+from hubbub.ledger.removing import days_ago
 from hubbub.ledger.schema import COLUMNS
+from hubbub.ledger.steward import moment_of
 from hubbub.ledger.store import Ledger
 from ledger.helpers import SPACE, charge
 from ledger.test_chain import BUDGETS, fill, tamper, verified
@@ -202,7 +205,9 @@ def test_a_clock_that_jumps_forward_while_a_program_runs_records_nothing(monkeyp
 
 
 @pytest.mark.parametrize(
-    "amount", [Fraction(1, 10**5000), 10**5000, Fraction(10**5000, 3), "١", "1/٣", "1e١"], ids=range(6)
+    "amount",
+    [Fraction(1, 2**4001), Fraction(1, 10**5000), 10**5000, Fraction(10**5000, 3), "١", "1/٣", "1e١"],
+    ids=range(7),
 )
 def test_an_amount_without_measure_or_in_other_digits_is_none(amount):
     with pytest.raises(ParameterError, match=r"thousands of digits|is not a number"):
@@ -215,3 +220,68 @@ def test_an_amount_without_measure_or_in_other_digits_is_none(amount):
 def test_a_policy_that_no_reader_takes_is_refused(text):
     with pytest.raises(PolicyError, match=r"/hubbub\.toml: (not valid TOML|cannot be read)"):
         read_policy(f"x = {text}", Path("/hubbub.toml"))
+
+
+@pytest.mark.parametrize("budget", [Budget(1), Budget(1, "1e-6")], ids=["pure", "with delta"])
+def test_the_longest_amount_that_is_taken_can_be_written(budget):
+    """Before, half the square of a longer one was an error of Python's inside the transaction."""
+    longest = budgets._LONGEST_BITS
+    with Ledger.in_memory({SPACE: budget}) as ledger:
+        amount = parse_epsilon(Fraction(2 ** (longest - 1) - 1, 2**longest - 3))
+        charge(ledger, amount, cost=ledger.balance.question(SPACE, amount))
+        assert ledger.record.verify().sound
+
+
+@pytest.mark.parametrize(
+    "when", ["9999-12-31T23:59-01:00", "0001-01-01T00:00+23:00", "2026-02-30", 5, None], ids=range(5)
+)
+def test_a_moment_that_there_is_not_is_refused(when):
+    with pytest.raises(ParameterError, match="is not a date as ISO 8601 writes it"):
+        moment_of(when)
+
+
+def test_words_older_than_all_time_are_none(whole, tmp_path):
+    path = tmp_path / "b.db"
+    shutil.copyfile(whole, path)
+    assert days_ago(10**6) == days_ago(10**12) == "0001-01-01T00:00:00.000000Z"
+    with Ledger.open(path, budgets=BUDGETS) as ledger:
+        assert ledger.steward.redact_before(days_ago(800_000), author="steward") == 0
+
+
+@pytest.mark.parametrize("serial", [10**30, float("inf"), float("nan"), "x", -5, None], ids=range(6))
+def test_a_receipt_or_checkpoint_of_no_line_is_a_finding_or_a_refusal(whole, serial):
+    with Ledger.inspect(whole) as ledger:
+        receipt = ledger.record.receipt(ledger.record.history()[0].id)
+        checkpoint = json.loads(ledger.record.checkpoint(ledger.record.verify()))
+        receipt["chain"]["charge"]["serial"] = serial
+        with contextlib.suppress(PolicyError):
+            assert ledger.record.verify(receipt).problems
+        checkpoint["head"][0] = serial
+        with pytest.raises(PolicyError, match="is not a checkpoint"):
+            ledger.record.verify(checkpoint=json.dumps(checkpoint))
+        assert ledger.record.verify(head=(10**30, "a" * 16)).problems
+
+
+@pytest.mark.parametrize("digest", ["", "a", "0123456789abcdeg", "\ud800" * 16, None, 5], ids=range(6))
+@pytest.mark.parametrize("alone", [True, False])
+def test_a_receipt_with_a_hash_that_is_none_is_not_found_in_the_chain(whole, digest, alone):
+    """Before, the empty text was the beginning of every hash."""
+    with Ledger.inspect(whole) as ledger:
+        receipt = ledger.record.receipt(ledger.record.history()[0].id)
+        receipt["chain"]["charge"]["hash"] = digest
+        if alone:
+            del receipt["chain"]["charge"]["serial"]
+        with pytest.raises(PolicyError, match="is not a receipt"):
+            ledger.record.verify(receipt)
+        head = ledger.record.verify()
+        assert not ledger.record.verify(head=(head.serial, head.head[:16])).problems
+        assert ledger.record.verify(head=(head.serial, str(digest))).problems
+
+
+@pytest.mark.parametrize("name", [["a"], None, 5], ids=range(3))
+def test_a_checkpoint_of_an_account_without_a_name_is_refused(whole, name):
+    with Ledger.inspect(whole) as ledger:
+        checkpoint = json.loads(ledger.record.checkpoint(ledger.record.verify()))
+        checkpoint["accounts"][0][1] = name
+        with pytest.raises(PolicyError, match="is not a checkpoint"):
+            ledger.record.verify(checkpoint=json.dumps(checkpoint))

@@ -283,3 +283,12 @@ def test_a_file_that_is_itself_mounted_is_refused(tmp_path, monkeypatch, name):
         for its in (path, link):
             with pytest.raises(PolicyError, match=r"mounted here by itself.*Mount its folder instead"):
                 way(its)
+
+
+@pytest.mark.parametrize("length", [220, 250, 300])
+def test_a_ledger_whose_name_is_too_long_to_make_it_is_refused(tmp_path, length):
+    with pytest.raises(PolicyError, match=r"cannot create the ledger .*: File name too long"):
+        opened(tmp_path / ("b" * length))
+    with pytest.raises(PolicyError, match="there is no ledger"):
+        Ledger.inspect(tmp_path / ("b" * length))
+    assert os.listdir(tmp_path) == []

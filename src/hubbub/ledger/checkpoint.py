@@ -59,8 +59,9 @@ class Checkpoint:
             accounts = tuple((s, name, int(at), Total.read(*total)) for s, name, at, *total in content["accounts"])
             kinds = {str(kind): int(count) for kind, count in content["kinds"].items()}
             checkpoint = cls(Head(int(serial), str(time), str(digest)), int(content["rows"]), kinds, accounts)
-            fits = content["checkpoint"] == 1 and kinds.keys() <= set(HASHED)
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError, PolicyError):
+            fits = content["checkpoint"] == 1 and kinds.keys() <= set(HASHED) and 0 <= checkpoint.head.serial < 2**63
+            fits = fits and all(isinstance(name, str) for space, account, *_ in accounts for name in (space, account))
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError, PolicyError):
             fits = False
         if not fits:
             raise PolicyError(

@@ -62,7 +62,7 @@ def create_file(path: Path, fill: Fill) -> bool:
         PolicyError: the folder is missing or cannot be written to.
     """
     check_folder(path)
-    if path.exists():
+    if os.path.exists(path):  # False, too, for a name that no file can have
         return False
     draft = path.with_name(f".{path.name}.{uuid.uuid4().hex}.new")
     try:
@@ -79,7 +79,8 @@ def create_file(path: Path, fill: Fill) -> bool:
             "writable to you, that knows hard links."
         ) from error
     finally:
-        draft.unlink(missing_ok=True)
+        with suppress(OSError):  # its name may be longer than there may be
+            draft.unlink()
     return True
 
 
@@ -139,7 +140,7 @@ def check_folder(path: Path) -> None:
     folder = path.parent
     if not folder.is_dir():
         raise PolicyError(f"cannot create the ledger {path}: there is no folder {folder}. Make it first.")
-    if path.is_dir():
+    if os.path.isdir(path):
         raise PolicyError(f"the ledger {path} is a folder. Name a file in it, such as {path / 'budget.db'}.")
 
 
@@ -148,9 +149,9 @@ def check_file(path: Path, *, is_open: bool) -> None:
 
     Its header is looked at, and nothing else: beside a write-ahead log, the rest of the file may be of any age.
     """
-    if path.is_dir():
+    if os.path.isdir(path):
         raise PolicyError(f"the ledger {path} is a folder. Name a file in it, such as {path / 'budget.db'}.")
-    if not path.exists():
+    if not os.path.exists(path):
         raise PolicyError(f"there is no ledger {path}. {_CREATE}")
     if not os.access(path, os.R_OK):
         raise PolicyError(f"cannot read the ledger {path}: permission denied. Ask its owner for access.")

@@ -81,7 +81,7 @@ def open_store(
         )
     # By every path, symbolic links included, one file is one ledger, with one write-ahead log beside it.
     file = Path(os.path.realpath(place))
-    if create and not file.is_file():
+    if create and not os.path.isfile(file):
         create_file(file, fill)
     return Database(file, patience=patience, read_only=read_only), file
 

@@ -20,8 +20,11 @@ __all__ = ["days_ago", "remove_words", "removed_before"]
 
 
 def days_ago(days: int) -> str:
-    """A moment so many days ago, as the ledger writes it."""
-    moment = datetime.now(UTC) - timedelta(days=days)
+    """A moment so many days ago, as the ledger writes it; the first that there is where that lies before it."""
+    try:
+        moment = datetime.now(UTC) - timedelta(days=days)
+    except OverflowError:
+        moment = datetime.min.replace(tzinfo=UTC)
     return moment.isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 

@@ -301,14 +301,14 @@ def moment_of(when: str | date | datetime) -> str:
     """
     try:
         moment = datetime.fromisoformat(when) if isinstance(when, str) else when
-    except ValueError:
+        if not isinstance(moment, datetime):
+            moment = datetime(moment.year, moment.month, moment.day)
+        moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    except (ValueError, OverflowError, AttributeError):  # AttributeError: it has no year
         raise ParameterError(
             f"{when!r} is not a date as ISO 8601 writes it, nor a time. Write the year first, as in 2026-12-31 or "
             "2026-12-31T18:00 (UTC)."
         ) from None
-    if not isinstance(moment, datetime):
-        moment = datetime(moment.year, moment.month, moment.day)
-    moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
     return moment.isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 

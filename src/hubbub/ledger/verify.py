@@ -12,6 +12,7 @@ tells that either.
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 __all__ = ["Verification", "verify"]
 
 _ENOUGH: Final = 20
+_HASH: Final = re.compile(r"[0-9a-f]{16,64}")
+"""A hash of the chain, or enough of its beginning."""
 _PIECE: Final = 1000  # lines that are read together
 _Rows: TypeAlias = "dict[str, dict[int, Any] | None]"
 _BEFORE: Final = {
@@ -408,7 +411,11 @@ def _found(connection: Connection, receipt: Mapping[str, Any] | None) -> Iterato
         places = {what: (int(at["serial"]), str(at["hash"])) for what, at in links.items() if "serial" in at}
         hashes = {what: str(at["hash"]) for what, at in links.items() if "serial" not in at}
         name = str(chain["ledger"])
-    except (KeyError, TypeError, ValueError):
+        if not all(
+            _HASH.fullmatch(digest) for digest in [*hashes.values(), *(digest for _, digest in places.values())]
+        ):
+            raise ValueError("no hash")
+    except (KeyError, TypeError, ValueError, OverflowError):
         raise PolicyError("this is not a receipt of a ledger: it names no link of a chain.") from None
     if connection.execute("SELECT id FROM ledger").fetchone()[0] != name:
         yield "the receipt is another ledger's"
@@ -421,8 +428,10 @@ def _found(connection: Connection, receipt: Mapping[str, Any] | None) -> Iterato
 
 def _noted(connection: Connection, places: Mapping[str, tuple[int, str]]) -> Iterator[str]:
     for what, (serial, digest) in places.items():
-        row = connection.execute("SELECT hash FROM journal WHERE serial = ?", (serial,)).fetchone()
+        row = None
+        if 0 < serial < 2**63:  # else it is no line of any ledger
+            row = connection.execute("SELECT hash FROM journal WHERE serial = ?", (serial,)).fetchone()
         if row is None:
             yield f"{what} (line {serial}) is gone: an earlier state of the ledger was put back"
-        elif not row[0].startswith(digest):
+        elif not _HASH.fullmatch(digest) or not row[0].startswith(digest):
             yield f"{what} (line {serial}) is another one now: the ledger was rewritten"
