@@ -121,7 +121,6 @@ class SparkEngine:
         if isinstance(table, PublicTable):
             return self._local.add(name, table)
         frame, known_as, parts = self._frame(name, table)
-        self._check_frames(name)
         assert self._session is not None
         physical = _physical(name, frame, self._session)
         fields = Fields(name, physical, dict(table.types), table.columns, SPARK)
@@ -157,6 +156,7 @@ class SparkEngine:
         if self._session is None:
             self._spark, self._session = spark, own_session(spark)
             self._settings = settings_of(self._session)
+        self._check_frames(name)
         if isinstance(source, SparkFrame):
             if source.frame.isStreaming:
                 raise PolicyError(f"table {name!r} is a stream; declare a table that can be read more than once.")

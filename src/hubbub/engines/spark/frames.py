@@ -200,7 +200,7 @@ def _read_by_rows(leaf: _Leaf) -> str | None:
     refused = None if leaf.session is None else refused_setting(leaf.session.conf().get)
     if refused is not None:
         key, value, instead = refused
-        return f"its files are read by another session, which has {key} = {value}. Set it to {instead} there"
+        return f"its files are read by a session that has {key} = {value}. Set it to {instead} there"
     if leaf.of_rows is not None:
         return (
             f"it has {leaf.of_rows!r}, which says of a row where it stands among others, not what it holds. Leave it "
