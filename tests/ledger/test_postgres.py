@@ -206,3 +206,17 @@ def test_rows_that_a_policy_hides_are_an_error_and_not_left_out(database, table)
             Ledger.open(address.replace("//hubbub@", "//an@"), budgets=BUDGETS) as hidden,
         ):
             charge(hidden, "0.1", analyst="eve")
+
+
+def test_a_server_whose_clock_is_years_ahead_records_nothing(database, monkeypatch):
+    from hubbub.ledger import postgres
+
+    with Ledger.open(database(), budgets=BUDGETS) as ledger:
+        before, plain = ledger.record.verify().serial, postgres._CLOCK
+        with monkeypatch.context() as wrong:
+            ahead = plain.replace(b"clock_timestamp()", b"(clock_timestamp() + interval '10 years')")
+            wrong.setattr(postgres, "_CLOCK", ahead)
+            with pytest.raises(PolicyError, match=r"server is 365\d\.\d days ahead of this machine's"):
+                charge(ledger, "0.1")
+        assert ledger.record.verify().serial == before
+        charge(ledger, "0.1")

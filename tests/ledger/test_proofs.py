@@ -33,6 +33,9 @@ DAMAGE = {
     "a budget is more": "UPDATE unit_space SET epsilon = '90/1'",
     "a budget is another's": "UPDATE unit_space SET name = 'othes' WHERE name = 'other'",
     "nothing is set aside": "UPDATE training SET unit_space = 'other'",
+    "a clearance is another's": "UPDATE clearance SET analyst = 'bob'",
+    "a clearance is of another space": "UPDATE joint_clearance SET unit_space = 'other'",
+    "a relation is another": "UPDATE relation SET neighbours = 'add_remove'",
     "a line has another kind": "UPDATE journal SET kind = 'refusal' WHERE kind = 'allowance'",
 }
 
@@ -40,8 +43,10 @@ DAMAGE = {
 def filled(path, key=None) -> None:
     with Ledger.open(path, budgets=BUDGETS, key=key) as ledger:
         ledger.steward.grant(SPACE, analyst_account("bob"), "0.25", author="steward")
+        ledger.steward.unlock(SPACE, "ada", author="steward")
+        ledger.steward.unlock_all(SPACE, author="steward")
         for number in range(4):
-            charge(ledger, 1, question_key=str(number))
+            charge(ledger, 1, question_key=str(number), details='{"neighbours": "replace"}')
 
 
 @pytest.mark.parametrize("key", [None, KEY], ids=["unkeyed", "keyed"])

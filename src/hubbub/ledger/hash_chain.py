@@ -163,6 +163,17 @@ def check_clock() -> None:
         )
 
 
+def _check_server(at: str) -> None:
+    """Refuse to write by a server's clock that is more than a day ahead of this machine's: as in `check_clock`."""
+    ahead = (datetime.fromisoformat(at) - datetime.now(UTC)).total_seconds()
+    if ahead > _DAY:
+        raise PolicyError(
+            f"the clock of the ledger's server is {ahead / _DAY:.1f} days ahead of this machine's, and the ledger's "
+            "time never goes back: what is recorded now would end every grant until then. Set the one that is wrong "
+            "right. Nothing was recorded."
+        )
+
+
 class Writer:
     """One write transaction: appends rows, each with its link. `time` is that of all of them.
 
@@ -175,7 +186,10 @@ class Writer:
         self._moved: dict[tuple[str, str], int] = {}
         check_clock()
         self.head = head_of(connection)
-        self.time = max(now_at(connection), self.head.time)
+        at = now_at(connection)
+        if hasattr(connection, "now"):
+            _check_server(at)
+        self.time = max(at, self.head.time)
 
     def append(self, kind: str, *row: Value) -> int:
         """Insert a row of table `kind`, and its link; the row's serial number."""

@@ -3,7 +3,7 @@
 `verify` looks at every line of a ledger; a question looks at those that decide it, so that one flipped bit gives
 nothing back. A sum is believed if no later charge names its account, and if the link of the charge that holds it fits.
 So an account that nothing points to has paid nothing only once all charges were looked through. Limits and budgets are
-few: the links of all of them are computed, and none may be missing among those that an index finds.
+few, as are clearances: the links of all of them are computed, and no limit may be missing that an index should find.
 
 An answer that is stored is given if it is the one that its line commits to, and the link of that line fits.
 
@@ -24,7 +24,7 @@ from hubbub.ledger.wording import commitment
 
 __all__ = ["Proofs", "answers", "proofs_of"]
 
-_DECIDING: Final = ("unit_space", "training", "allowance")
+_DECIDING: Final = ("unit_space", "training", "relation", "allowance", "clearance", "joint_clearance")
 _PIECE: Final = 1000  # lines that are read together
 
 
