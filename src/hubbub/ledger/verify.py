@@ -429,7 +429,7 @@ def _found(connection: Connection, receipt: Mapping[str, Any] | None) -> Iterato
 def _noted(connection: Connection, places: Mapping[str, tuple[int, str]]) -> Iterator[str]:
     for what, (serial, digest) in places.items():
         row = None
-        if 0 < serial < 2**63:  # else it is no line of any ledger
+        if 0 < serial < 2**63:  # no ledger has another line
             row = connection.execute("SELECT hash FROM journal WHERE serial = ?", (serial,)).fetchone()
         if row is None:
             yield f"{what} (line {serial}) is gone: an earlier state of the ledger was put back"
