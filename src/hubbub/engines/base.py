@@ -184,7 +184,9 @@ class EnginePlace(Protocol):
         ...
 
     def here(self, named: Named) -> Hashable:
-        """Equal for sources that are one in this process, whatever they are called; None where nothing tells."""
+        """Equal for sources that are one in this process, whatever they are called; None where nothing tells. Of
+        several files a frozenset, which is one with each of its files, and with a set that shares any of them.
+        """
         ...
 
     def written(self, source: Any) -> str:
