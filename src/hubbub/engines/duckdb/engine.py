@@ -40,7 +40,7 @@ from hubbub.engines.duckdb.relations import (
     lists_of,
 )
 from hubbub.engines.duckdb.room import Room
-from hubbub.engines.duckdb.sources import READINGS, ParquetFile, source_of, stamp_of, stats_of
+from hubbub.engines.duckdb.sources import READINGS, ParquetFile, overwritten, source_of, stamp_of, stats_of
 from hubbub.engines.duckdb.spill import Spill
 from hubbub.engines.exact import exact
 from hubbub.engines.fields import Fields
@@ -372,7 +372,7 @@ class DuckDBEngine:
         Raises EngineError where the engine fails, or a file changes at each reading or in its columns.
         """
         read = {scan.table for scan in scans(relation)}
-        files = sorted(name for name in read if self._known[name].physical is not None or name in self._stamped)
+        files = sorted(name for name in read if self._known[name].physical is not None)
         with self._call() as call:
             for _ in range(READINGS):
                 before = self._stamps(files)
@@ -384,7 +384,8 @@ class DuckDBEngine:
                     answer = ask(places, views, call)
                     if answer is not None:
                         break
-                if self._stamps(files) == before:
+                opened = [(self._files[name], self._stamped[name]) for name in read & self._stamped.keys()]
+                if self._stamps(files) == before and not any(overwritten(*one) for one in opened):
                     if answer is not None:
                         return answer
                     break
@@ -397,9 +398,7 @@ class DuckDBEngine:
         """What tells whether any of these files is written anew; None where one no longer has its columns."""
         try:
             stamps = [stamp_of(self._files[name]) for name in files]
-            known = {name: self._known[name] for name in files}
-            same = (self._is_the_same(n) if k.physical is None else self._same_columns(n, k) for n, k in known.items())
-            return stamps if all(same) else None
+            return stamps if all(self._same_columns(name, self._known[name]) for name in files) else None
         except (OSError, PolicyError):
             return None
 

@@ -44,6 +44,7 @@ __all__ = [
     "SqliteFile",
     "has_objects",
     "hold",
+    "overwritten",
     "source_of",
     "stamp_of",
     "stats_of",
@@ -333,6 +334,12 @@ def stamp_of(path: str) -> tuple[int, ...]:
     if not files:
         raise FileNotFoundError(path)
     return tuple(n for f in files for n in (f.st_dev, f.st_ino, f.st_size, f.st_mtime_ns, f.st_ctime_ns))
+
+
+def overwritten(path: str, then: tuple[int, ...]) -> bool:
+    """Whether a file was written in its place since its stamp was `then`; one that was replaced is open as it was."""
+    now = stamp_of(path) if os.path.exists(path) else then
+    return now[:2] == then[:2] and now != then
 
 
 def stats_of(path: str) -> list[os.stat_result]:
