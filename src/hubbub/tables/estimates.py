@@ -33,6 +33,7 @@ from hubbub.mechanisms.ratio import half_widths
 from hubbub.mechanisms.top_k import UnknownTopK
 from hubbub.noise import Bits, DiscreteLaplace, uniform_below
 from hubbub.tables.aggregates.base import Aggregate, Listed, OwnPart, Quantity, computed, quantities_of
+from hubbub.tables.aggregates.quantile import LEVEL
 from hubbub.tables.columns import Scalar
 from hubbub.tables.draw_release import drawn_groups
 from hubbub.tables.measure import Measurement, MeasurementKind
@@ -49,8 +50,6 @@ Term: TypeAlias = Hashable
 _UNIFORM = 2**32
 
 _COUNTS = (MeasurementKind.UNITS, MeasurementKind.ROWS, MeasurementKind.VALUES)
-_USUAL = 0.95
-"""The level of intervals, where none is said."""
 
 
 @dataclass(frozen=True)
@@ -144,7 +143,7 @@ class Estimates:
         if none is None or not none.any():
             return estimate
         # Of no values there is no mean: by such a draw it may be whatever its own interval holds, to either end of it.
-        low, high = (end[at] for end in self.intervals(aggregate, _USUAL))
+        low, high = (end[at] for end in self.intervals(aggregate, LEVEL))
         odd = np.rint(moved[parts[0]]) % 2 == 1
         return np.asarray(np.where(none, np.where(odd, low, high), estimate))
 

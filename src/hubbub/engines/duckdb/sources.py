@@ -338,7 +338,10 @@ def stamp_of(path: str) -> tuple[int, ...]:
 
 def overwritten(path: str, then: tuple[int, ...]) -> bool:
     """Whether a file was written in its place since its stamp was `then`; one that was replaced is open as it was."""
-    now = stamp_of(path) if os.path.exists(path) else then
+    try:
+        now = stamp_of(path)
+    except OSError:  # one that is gone is open as it was, too
+        return False
     return now[:2] == then[:2] and now != then
 
 
