@@ -203,6 +203,8 @@ REFUSED = [
     ("SELECT COUNT(*) FROM visits ORDER BY age", "neither in GROUP BY", "age"),
     (r"SELECT COUNT(*) FROM visits WHERE ward LIKE 'a\' ESCAPE '\'", "ends with its escape character", None),
     ("SELECT COUNT(*) FROM visits WHERE ward LIKE id", "LIKE takes a constant pattern", None),
+    (f"SELECT COUNT(*) FROM visits WHERE ward LIKE '{'a%' * 101}'", "at most 1,000 characters and 100 %", None),
+    (f"SELECT COUNT(*) FROM visits WHERE ward ILIKE '{'_' * 1001}'", "at most 1,000 characters and 100 %", None),
     ("SELECT COUNT(*) FROM visits WHERE age LIKE '1%'", "LIKE looks at text", "age"),
     ("SELECT x.age FROM visits", "no such table", "x.age"),
     ("SELECT COUNT(*) FROM visits WHERE $1", "parameter 1 has no value", None),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
@@ -17,9 +17,14 @@ if TYPE_CHECKING:
 
 __all__ = ["like"]
 
+_MOST_WILDCARDS: Final = 100
+"""Of %: Postgres's matcher calls itself at each, as far as a row's text matches, and its stack is finite."""
+_LONGEST: Final = 1_000
+"""Characters: an engine's time for one row's text may be its length times that of the pattern."""
+
 
 def like(reader: ExpressionReader, node: exp.Expr) -> Expression:
-    """`x LIKE 'a%'`, also with ESCAPE. Raises QueryError for a pattern that is none, or not a constant."""
+    """`x LIKE 'a%'`, also with ESCAPE. Raises QueryError for a pattern that is none, too long, or not a constant."""
     escape = None
     if isinstance(node, exp.Escape):
         escape_node, node = node.expression, node.this
@@ -33,11 +38,15 @@ def like(reader: ExpressionReader, node: exp.Expr) -> Expression:
     if operand.kind not in (Kind.TEXT, Kind.NULL):
         says, way = wrong_kind("LIKE looks at text", operand.kind, (Kind.TEXT,))
         raise reader.refuse(says, node.this, remedy=way)
-    if not (isinstance(pattern, Literal) and isinstance(pattern.value, str)):
-        raise reader.refuse("LIKE takes a constant pattern, such as 'A%'.", node, remedy=Rewrite("'A%'"))
-    parts = like_parts(pattern.value, escape)
+    constant = pattern.value if isinstance(pattern, Literal) and isinstance(pattern.value, str) else None
+    parts = () if constant is None else like_parts(constant, escape)
+    if constant is None or len(constant) > _LONGEST or (parts or ()).count("%") > _MOST_WILDCARDS:
+        says = (
+            f"LIKE takes a constant pattern of at most {_LONGEST:,} characters and {_MOST_WILDCARDS} %, such as 'A%'."
+        )
+        raise reader.refuse(says, node, remedy=Rewrite("'A%'"))
     if parts is None:
-        doubled = Rewrite(exp.Literal.string(f"{pattern.value}{escape}").sql())
+        doubled = Rewrite(exp.Literal.string(f"{constant}{escape}").sql())
         raise reader.refuse(
             f"the pattern ends with its escape character; to mean that character write {doubled.example}.",
             node,
