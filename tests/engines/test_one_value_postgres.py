@@ -112,3 +112,33 @@ def test_one_value_changes_no_answer_by_more_than_one_person_can(
             pytest.skip(f"this server has no {kind}")
         assert before.keys() == after.keys(), odd
         assert {q: (rows, after[q]) for q, rows in before.items() if moved(q, rows, after[q])} == {}, odd
+
+
+FAR = [
+    "SELECT COUNT(*) FROM (SELECT id, {f}(LEAST(GREATEST(c, -{top}), {top})) AS s, COUNT(*) AS n FROM t GROUP BY id) "
+    "WHERE s > 0 OR n > 0",
+    "SELECT COUNT(*) FROM (SELECT n, {f}(CASE WHEN c > 9 THEN {top} ELSE 1 END) OVER (PARTITION BY id) AS s FROM t) "
+    "WHERE s > 0 OR n > 0",
+    "SELECT COUNT(*) FROM (SELECT id, {f}(c * c) AS s, COUNT(*) AS n FROM t WHERE c BETWEEN 0 AND {top} GROUP BY id) "
+    "WHERE s > 0 OR n > 0",
+]
+"""A person's total of numbers within a range that doubles just hold."""
+
+
+@pytest.mark.parametrize("top", ["1e150", "1e290", "8e307", "1.7e308"])
+@pytest.mark.parametrize("function", ["SUM", "AVG"])
+def test_a_far_total_of_one_person_ends_no_question(
+    place: tuple[psycopg.Connection, str], function: str, top: str
+) -> None:
+    con, address = place
+    questions = [text.format(f=function, top=top) for text in FAR]
+    answers = []
+    for c in (1.0, float(top)):
+        con.execute("DROP TABLE IF EXISTS t")
+        con.execute(
+            "CREATE TABLE t AS SELECT (i % 40)::bigint AS id, 1::bigint AS n, 1::float8 AS c, 'x' AS g "
+            "FROM generate_series(0, 399) AS i"
+        )
+        con.execute("UPDATE t SET c = %s WHERE id = 7", (c,))
+        answers.append(answers_of(address, questions, table="t"))
+    assert not {q: rows for q, rows in answers[0].items() if moved(q, rows, answers[1][q])}

@@ -306,8 +306,10 @@ class _Writer:
         if ends is None or ends[0] is None or ends[1] is None:
             return None
         largest = max(abs(ends[0]), abs(ends[1]), Fraction(1))
-        # At most 2^52 steps of a power of two within the declared range: every step is a whole number of a double.
-        return int(largest).bit_length() - 52
+        # At most 2^52 steps of a power of two within the declared range: every step is a whole number of a double. So
+        # is a total of all the rows that there may be: Postgres has an error for one that is beyond all doubles, and
+        # what is too large for this grid counts as NULL.
+        return min(int(largest).bit_length() - 52, _COARSEST)
 
     def _sum(self, argument: Expression, x: str, declared: Mapping[str, object], over: str = "") -> str:
         """A sum of whole numbers: of values that are whole, of steps on a grid, or of decimals."""
@@ -407,6 +409,10 @@ class _Writer:
             ]
             sides.append(f"  SELECT {', '.join(['unit', *shown])} FROM {stage}")
         yield self.name(), f"{sides[0]}\n  {node.op}\n{sides[1]}"
+
+
+_COARSEST: Final = 1023 - 63 - 62
+"""The exponent of the largest step: 2^63 rows of 2^62 steps are a double still."""
 
 
 def _by_place(call: WindowCall) -> bool:
