@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
+import duckdb
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -55,7 +56,10 @@ def test_a_stream_that_broke_off_is_read_from_its_beginning() -> None:
 
 
 ONCE = pa.RecordBatchReader.from_batches(SCHEMA, iter(()))
+MADE = "makes its rows, and their types, anew"
 NO_FRAMES: dict[str, tuple[Any, str]] = {
+    "a question to DuckDB": (duckdb.sql("SELECT 1 AS id"), MADE),  # of a file, or of a frame, whose types it finds
+    "a frame of narwhals": (type("DataFrame", (Failing,), {"__module__": "narwhals.dataframe"})(), MADE),
     "a reader": (ONCE, "it can be read once"),
     "a column of Arrow": (pa.chunked_array([[{"id": 1}, None]]), "it is a column"),
     "a column of pandas": (pd.Series([1], name="id"), "it is a column"),

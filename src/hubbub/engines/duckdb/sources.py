@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 
@@ -241,6 +241,10 @@ def _hold_stream(name: str, frame: Any) -> Held:
         problem = "it can be read once; read it into a table first (`reader.read_all()`)"
     elif isinstance(frame, pa.ChunkedArray) or type(frame).__name__ == "Series":
         problem = "it is a column; make a frame of it"  # of structs it is read like a frame, but for a row that is NULL
+    elif type(frame).__module__.split(".")[0] in _MADE:
+        problem = (
+            "another library makes its rows, and their types, anew each time; hand over the rows as Arrow or polars"
+        )
     else:
         try:
             begun.append(frame if isinstance(frame, pa.Table) else pa.RecordBatchReader.from_stream(frame))
@@ -263,6 +267,10 @@ def _hold_stream(name: str, frame: Any) -> Held:
         return safe_table(rows, safe)
 
     return Held(safe, load, zoned=with_zone(usable))
+
+
+_MADE: Final = frozenset(("duckdb", "_duckdb", "narwhals", "ibis", "datafusion"))
+"""Whose frames are questions to something else: one row may decide of what type all others are."""
 
 
 def _objects_of_polars(frame: Any) -> frozenset[str]:
