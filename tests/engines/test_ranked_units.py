@@ -4,10 +4,13 @@ numbers beyond Arrow's decimals, ends of time, texts that differ late, bytes.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import duckdb
+import pyarrow as pa
 import pytest
 
 import hubbub as hb
@@ -82,3 +85,41 @@ def test_units_of_every_type_are_the_same_people(kind: str, tmp_path: Path, monk
     engine.close()
     assert ranked >= 2
     assert len(here) == (2 * ranked if kind in RANKED_HERE else 0), "what fails here, the text answers in silence"
+
+
+@pytest.mark.parametrize("letters", [100, 300])
+def test_no_long_text_is_written_out_for_each_row_of_one_person(
+    letters: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """10,000 rows of a unit of 200,000 letters, 28 KB as Parquet, were two gigabytes; so were they for a long key."""
+    path = tmp_path / "v.parquet"
+    rows = f"SELECT repeat('z', {letters}) || (i % 30) AS id, repeat('k', {letters}) || (i % 3) AS h, i AS x, i AS y"
+    duckdb.sql(f"COPY ({rows} FROM range(900) AS t(i)) TO '{path}'")
+    columns = {"x": hb.between(0, 10), "y": hb.between(0, 5)}
+    declared = hb.table(path, unit="id", max_groups=2, max_rows=2, columns=columns)
+    engine, desk = DuckDBEngine(), Desk({})
+    schema = engine.add("v", declared)
+    engine.seal()
+    desk.catalog["v"] = TableInfo(schema.columns, private=True, unit=schema.unit, table=declared.without_source())
+    longest: list[int] = []
+
+    def looked_at(batches: Iterable[pa.RecordBatch], *given: Any) -> Any:
+        every = list(batches)
+        longest.extend(
+            len(text)
+            for batch in every
+            for column in batch.columns
+            if pa.types.is_string(column.type)
+            for text in column.to_pylist()
+        )
+        return bounded(every, *given)
+
+    monkeypatch.setattr(duckdb_engine, "bounded", looked_at)
+    for question in (q for sql in ["SELECT SUM(x), SUM(y) FROM v", ASKED[1]] for q in desk.statement(sql).questions):
+        (plan,) = make_plans(question, image, limits=Limits(2, 2, None), private_keys=True)
+        assert ranks(plan)
+        longest.clear()
+        assert answer(engine, plan, {}) == by_text(engine, plan, {})
+        assert bool(longest) == (letters == 100 or not plan.private_keys)
+        assert max(longest, default=0) <= 101
+    engine.close()

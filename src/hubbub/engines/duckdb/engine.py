@@ -26,7 +26,7 @@ from hubbub.engines.duckdb.known import _Call, _check_single, _columns_read, _Fa
 from hubbub.engines.duckdb.memory import Memory
 from hubbub.engines.duckdb.parquet import by_name
 from hubbub.engines.duckdb.pieces import PART_BITS
-from hubbub.engines.duckdb.ranking import Answers, Places, bounded
+from hubbub.engines.duckdb.ranking import Answers, Places, bounded, has_long_keys
 from hubbub.engines.duckdb.relations import (
     _NO_SUCH_FORM,
     _SHUT,
@@ -445,9 +445,11 @@ class DuckDBEngine:
             return None
         for parts in (0, PART_BITS):
             with self._reading(views, call) as cursor:
-                rows = cursor.sql(ranked_sql(plan, places, self._dialect, parts=parts))
+                rows = cursor.sql(text := ranked_sql(plan, places, self._dialect, parts=parts))
                 unit, *keys = map(str, rows.types[: 1 + bool(parts) + len(plan.domains) * plan.private_keys])
                 if "HUGEINT" in keys or not (_whole(unit) or (unit == "VARCHAR" and quick("units by name"))):
+                    return None
+                if has_long_keys(cursor, text, keys[bool(parts) :]):
                     return None
                 if _whole(unit) or parts:
                     with ROOM.share() as share:

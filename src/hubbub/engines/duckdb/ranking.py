@@ -37,7 +37,7 @@ from hubbub.sql.emit.ranked import columns_of_rows
 from hubbub.tables.measure import Measurement, MeasurementKind, Value
 from hubbub.tables.plan import Plan
 
-__all__ = ["Answers", "Places", "bounded"]
+__all__ = ["Answers", "Places", "bounded", "has_long_keys"]
 
 Integers = npt.NDArray[Any]
 
@@ -52,6 +52,18 @@ LIMB = 22
 
 TALLIED = 1 << 24
 """Steps of all groups together that are counted in a table with a place for each; more are sorted."""
+
+
+SHORT = 256
+"""Bytes of a key that is a text. A longer one would be written out for each of its rows, however few bytes they take
+where they come from: in memory of this process, of which nobody has an account."""
+
+
+def has_long_keys(cursor: Any, text: str, kinds: Sequence[str]) -> bool:
+    """Whether a row of `ranked_sql` has a key that is a longer text than `SHORT`. kinds: the types of the keys."""
+    texts = [f"max(strlen(g{i}))" for i, kind in enumerate(kinds) if kind == "VARCHAR"]
+    longest = cursor.sql(f"SELECT {', '.join(texts)} FROM ({text})").fetchall() if texts else []
+    return any(length is not None and length > SHORT for row in longest for length in row)
 
 
 @dataclass(frozen=True)

@@ -92,7 +92,8 @@ def ranked_sql(plan: Plan, places: Mapping[str, Place], dialect: Dialect, *, par
 
     stages = [*_owned(plan, places, dialect, x=unrounded), *_placed(plan, dialect)]
     columns = ["unit"]
-    if parts:
+    if parts:  # of units that are texts; a long one would be written out for each of its rows
+        columns = [f"{dialect.unit_name('unit', 'text')} AS unit"]
         columns.append(f"TRY_CAST({dialect.hash('unit')} >> {64 - parts} AS UTINYINT) AS u")
     if plan.private_keys:
         columns += [f"g{i}" for i in range(len(plan.domains))]
