@@ -39,7 +39,7 @@ ELSEWHERE = {
     "engines/postgres/catalog.py:_missing",  # tests/engines/test_postgres_sources.py, which has a server
     "engines/postgres/engine.py:add",
     "ledger/charging.py:_relate",  # test_remedies_of_tables.test_neighbours_that_another_session_settled
-    "service/desk.py:check_most",  # tests/service/test_caps.py
+    "service/sent.py:check_most",  # tests/service/test_caps.py
     "ledger/policy_values.py:wrong",  # test_remedies_of_declarations.test_a_policy_that_is_put_right_is_read
 }
 HANDED_ON = {

@@ -1099,7 +1099,7 @@ BUGS: Final[tuple[Bug, ...]] = (
         ),
     ),
     *_of(
-        "hubbub.service.desk",
+        "hubbub.service.sent",
         (
             "if token is not None and token.most is not None and epsilon > token.most:\n        less =",
             "if False:\n        less =",

@@ -22,17 +22,16 @@ from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from hubbub.errors import HubbubError, InternalError, PolicyError, QueryError
+from hubbub.errors import HubbubError, InternalError, QueryError
 from hubbub.ledger.accounts import Total
-from hubbub.ledger.budget import decimal_text
 from hubbub.ledger.charge import checked_analyst, checked_purpose
 from hubbub.ledger.records import IsStored
 from hubbub.ledger.schedule import SECOND, instant
 from hubbub.ledger.timetable import Queue, Scheduled
 from hubbub.ledger.wording import is_commitment
-from hubbub.remedies import AskLess
 from hubbub.service.declared import Declared
 from hubbub.service.forms import OtherQuestion, Shown, brought, clauses_told, shown_as, written
+from hubbub.service.sent import as_sent, capped, check_form, check_most, finds, is_about_bounds, question_text
 from hubbub.session.ask import joined, knowing, refuse_nothing, release_of
 from hubbub.session.check import Check
 from hubbub.session.check_bounds import AskedBounds
@@ -40,7 +39,16 @@ from hubbub.session.finding import bounds_in
 from hubbub.session.options import Options, given_in
 from hubbub.session.prepare import PricedStatement
 from hubbub.session.run import Door, Order, Outcome, Request
-from hubbub.session.statement import check_fields, checked, largest_epsilon, public_answer, request_of
+from hubbub.session.statement import (
+    OTHERWISE,
+    check_drawn_by,
+    check_fields,
+    checked,
+    key_of,
+    largest_epsilon,
+    public_answer,
+    request_of,
+)
 
 if TYPE_CHECKING:
     from hubbub.ledger.budget import Budget
@@ -50,10 +58,9 @@ if TYPE_CHECKING:
     from hubbub.session.empty import EmptyTables
     from hubbub.sql.bind.query import PublicQuestion
 
-__all__ = ["Desk", "Unknown", "as_sent", "question_text"]
+__all__ = ["Desk", "Unknown"]
 
 Planned: TypeAlias = "PricedStatement | PublicQuestion"
-_LONGEST_SQL: Final = 100_000
 _PLAIN: Final = Shown()
 
 
@@ -96,7 +103,7 @@ class Desk:
         """What a run brought, kept aside until its release. Whether it came in time, and is an outcome of it: what it
         says that it found is known in later questions.
         """
-        if outcome.payload is not None and _finds(one) and bounds_in(outcome.payload) is None:
+        if outcome.payload is not None and finds(one) and bounds_in(outcome.payload) is None:
             return False
         used = None if outcome.used is None else Total.of(outcome.used)
         return self.ledger.timetable.stage(one.id, outcome.payload, words=outcome.words, used=used)
@@ -375,9 +382,12 @@ class Desk:
         shown: Shown | None = None,
         reader: str | None = None,
         token: str | None = None,
+        counts: bool = False,
     ) -> dict[str, Any]:
         """Its state now, with the answer if there is one and it is wanted. reader: who reads it; else who asked. token:
-        through which, where it has a cap: it pays for what it did not ask.
+        through which, where it has a cap: it pays for what it did not ask. counts: so does the reader, of another's.
+
+        Raises QueryError for what cannot be shown, and nothing is counted then.
         """
         state = self.ledger.timetable.fate(one)
         told: dict[str, Any] = {"id": one.id, "state": state, "release_at": instant(one.slot.due)}
@@ -387,33 +397,36 @@ class Desk:
         *first, stored = self._parts(one)
         door = self._door.of(reader or one.analyst, token=token)
         check_form(one, shown)
-        bounds = _is_about_bounds(one)
-        if not bounds:  # what cannot be shown is refused before its reading is charged
+        # What cannot be shown is refused before its reading is charged.
+        bounds = self._bounds_again(one) if is_about_bounds(one) else None
+        if bounds is None:
             asked, given = self._again(one)
+            check_drawn_by(partial(key_of, asked), stored)
             if shown.other.any:
                 asked = self._otherwise(one, asked, given, stored, shown.other)
-        if token is not None:
+        else:
+            check_drawn_by(bounds.request(self.data).key, stored)
+        if token is not None or counts:
             for part in (*first, stored):
-                self.ledger.charges.share(part, door.analyst, token=token)
+                self.ledger.charges.share(part, checked_analyst(door.analyst), token=token)
         charged = one.shares is None and one.analyst == door.analyst
-        if bounds:
-            return {**told, **self._bounds(door, one, stored, charged=charged)}
+        if bounds is not None:
+            at = json.loads(one.ask).get("at")
+            with brought(one.incident):
+                return {**told, "bounds": bounds.shown(door, stored, charged=charged, at=at).to_wire()}
         if shown.form == "json":
             told["clauses"] = clauses_told(asked.sql)
         return {**told, **self._answer(door, asked, given, stored, charged=charged, first=first, shown=shown)}
 
-    def _bounds(self, door: Door, one: Scheduled, stored: StoredRelease, *, charged: bool) -> dict[str, Any]:
-        """What was bought of a question's limits, under "bounds"."""
+    def _bounds_again(self, one: Scheduled) -> AskedBounds:
+        """What was asked about a question's limits, planned anew from its own words."""
         ask = json.loads(one.ask)
-        now = datetime.fromisoformat(ask["now"])
-        asked = self._plan_bounds(ask["sql"], given_in(ask["options"]), now)
-        with brought(one.incident):
-            return {"bounds": asked.shown(door, stored, charged=charged, at=ask.get("at")).to_wire()}
+        return self._plan_bounds(ask["sql"], given_in(ask["options"]), datetime.fromisoformat(ask["now"]))
 
     def _again(self, one: Scheduled) -> tuple[PricedStatement, Options]:
         """The statement of a question, planned anew from its own words.
 
-        Raises QueryError for what was no question, but about its limits.
+        Raises QueryError for what was no question, but about its limits; and for what is about public tables by now.
         """
         ask = json.loads(one.ask)
         if "kind" in ask:
@@ -422,7 +435,7 @@ class Desk:
         now = datetime.fromisoformat(ask["now"])
         asked = self._plan(ask["sql"], given, now)
         if not isinstance(asked, PricedStatement):
-            raise InternalError(f"the question {one.id} is about public tables alone")
+            raise QueryError(OTHERWISE)
         return asked, given
 
     def _otherwise(
@@ -469,9 +482,16 @@ class Desk:
             refuse_nothing(door, stored, charged=charged)
             release = release_of(door, asked, given, stored, charged=charged)
             for earlier in first:
-                release = joined(door, asked, earlier, release)
+                release = joined(door, replace(asked, weights=self._weights(earlier)), earlier, release)
             about = {"sql": asked.sql} if shown.other.any else {}
             return written(replace(release, receipt={**release.receipt, **about, "chain": links}), shown)
+
+    def _weights(self, refined: StoredRelease) -> str:
+        """How much each error of an answer counted that was refined: to refine it asks with none."""
+        one = self.ledger.timetable.find(refined.charge_id)
+        if one is None or is_commitment(one.ask) or not json.loads(one.ask)["options"].get("weights"):
+            return ""
+        return self._again(one)[0].weights
 
     def _order(self, one: Scheduled) -> Order:
         """What a runner is told: the question, what was charged for it, and nothing of the ledger."""
@@ -492,51 +512,3 @@ class Desk:
         """The answer time of a question: the sum of its tables', as often as they are read."""
         searches = 0 if asked.finding is None else asked.finding.due
         return (1 + searches if passes is None else passes) * sum(self._times[name] for name in asked.tables)
-
-
-def as_sent(made: Request) -> dict[str, Any]:
-    """What is asked, as it stands in the schedule: with its kind where it is not in SQL, and whether it may use less
-    than it is charged.
-    """
-    kind = {} if made.kind == "sql" else {"kind": made.kind}
-    return {**made.ask(), **kind, **({"capped": True} if made.capped else {})}
-
-
-def capped(token: TokenLimits | None) -> str | None:
-    """The token that the ledger counts."""
-    return None if token is None else token.account
-
-
-def _is_about_bounds(one: Scheduled) -> bool:
-    return bool(json.loads(one.ask).get("kind") == "bounds")
-
-
-def _finds(one: Scheduled) -> bool:
-    return not is_commitment(one.ask) and "known" in json.loads(one.ask)
-
-
-def check_form(one: Scheduled, shown: Shown) -> None:
-    """Raises QueryError for a form in which the answer of a question is not written."""
-    if shown.form != "json" and _is_about_bounds(one):
-        raise QueryError("what limits leave out is told as JSON, and in no other form.")
-
-
-def check_most(token: TokenLimits | None, epsilon: Fraction) -> None:
-    """Raises PolicyError where a token may not ask at so much."""
-    if token is not None and token.most is not None and epsilon > token.most:
-        less = AskLess(decimal_text(token.most))
-        raise PolicyError(
-            f"this token asks at epsilon {decimal_text(token.most)} at most, and the question at "
-            f"{decimal_text(epsilon)}. Ask with {less.in_python()}, or with another token. Nothing was charged.",
-            remedy=less,
-        )
-
-
-def question_text(sql: object) -> str:
-    """The text of a question, which has an end.
-
-    Raises QueryError for anything else.
-    """
-    if not isinstance(sql, str) or len(sql) > _LONGEST_SQL:
-        raise QueryError(f"a question is a text of at most {_LONGEST_SQL:,} characters. Nothing was charged.")
-    return sql

@@ -30,9 +30,10 @@ from hubbub.ledger.records import Entry, IsStored, StoredRelease
 from hubbub.ledger.schedule import SECOND, instant
 from hubbub.ledger.timetable import Asking, Scheduled
 from hubbub.ledger.wording import is_commitment
-from hubbub.service.desk import Desk, Unknown, as_sent, capped, check_form, check_most, question_text
+from hubbub.service.desk import Desk, Unknown
 from hubbub.service.forms import shown_as
 from hubbub.service.people.person import TokenLimits
+from hubbub.service.sent import as_sent, capped, check_most, question_text
 from hubbub.session.ask import foreseen, to_refine
 from hubbub.session.options import Options, given_in
 from hubbub.session.plan import Asked, plan_text, to_draw
@@ -103,14 +104,10 @@ class WholeDesk(Desk):
         one = self.ledger.timetable.find(str(charge))
         if one is None or (one.analyst != analyst and (one.shares or not self.ledger.rules.shared_answers)):
             raise Unknown("there is no such question of yours.")
-        if one.analyst != analyst:
-            if self.ledger.timetable.fate(one) != "answered":
-                raise Unknown("there is no such question of yours.")
-            parts = self._parts(one)
-            check_form(one, shown)
-            for part in parts:
-                self.ledger.charges.share(part, checked_analyst(analyst), token=capped(token))
-        return self._told(one, shown=shown, reader=analyst, token=capped(token))
+        others = one.analyst != analyst
+        if others and self.ledger.timetable.fate(one) != "answered":
+            raise Unknown("there is no such question of yours.")
+        return self._told(one, shown=shown, reader=analyst, token=capped(token), counts=others)
 
     def history(self, analyst: str) -> list[dict[str, Any]]:
         """What an analyst asked, and what of others' he read, oldest first, with what each was asked at. reads: the

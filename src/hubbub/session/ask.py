@@ -6,6 +6,7 @@ import json
 from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from hubbub.accounting import cost as cost_of
@@ -24,7 +25,16 @@ from hubbub.session.options import Options
 from hubbub.session.prepare import PricedStatement, amount_of
 from hubbub.session.refine import refinement
 from hubbub.session.run import CHANGED, Door
-from hubbub.session.statement import drawn_plans, estimates_of, evaluated, is_staged, largest_epsilon, request_of
+from hubbub.session.statement import (
+    check_drawn_by,
+    drawn_plans,
+    estimates_of,
+    evaluated,
+    is_staged,
+    key_of,
+    largest_epsilon,
+    request_of,
+)
 from hubbub.session.total_error import TotalError
 from hubbub.tables.declare import PrivateTable
 from hubbub.tables.draw_release import price_of
@@ -119,11 +129,15 @@ def _declared_rows(door: Door, plan: Plan) -> int | None:
 def release_of(
     door: Door, asked: PricedStatement, options: Options, stored: StoredRelease, *, charged: bool
 ) -> Release:
-    """The answer to this statement from a stored draw, which may have been bought at a larger epsilon."""
+    """The answer to this statement from a stored draw, which may have been bought at a larger epsilon.
+
+    Raises QueryError for the draw of another question.
+    """
     receipt = door.receipt(stored)
     lines: tuple[str, ...] = ()
     record = stored.contents.get("found", ())
     if record:
+        check_drawn_by(partial(key_of, asked), stored)
         plans = drawn_plans(asked, stored.contents)
         shown = details(price_of(plans, stored.contents))
         lines = told(plans, record)

@@ -34,6 +34,7 @@ from hubbub.session.finding import named
 from hubbub.session.options import Options
 from hubbub.session.prepare import PricedStatement, amount_of
 from hubbub.session.run import Door, Request, Steps
+from hubbub.session.statement import check_drawn_by
 from hubbub.tables.aggregates.sum import SUM
 from hubbub.tables.columns import Between, UpTo
 from hubbub.tables.expressions import Column
@@ -194,7 +195,11 @@ class AskedBounds:
         return _request(data, self.asked, self.searches, self.options)
 
     def shown(self, door: Door, stored: StoredRelease, *, charged: bool, at: Any = None) -> BoundsCheck:
-        """What the histograms say. at: the epsilon that is predicted for; else the same."""
+        """What the histograms say. at: the epsilon that is predicted for; else the same.
+
+        Raises QueryError where they are of another question.
+        """
+        check_drawn_by(self.request(door.data).key, stored)
         asked, options, searches = self.asked, self.options, self.searches
         plans = [plan for plans in asked.plans for plan in plans]
         predicted = (

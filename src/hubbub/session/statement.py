@@ -9,14 +9,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final
 
 from hubbub.accounting import Event, cost as cost_of, rho_of_epsilon, to_json
 from hubbub.answer.evaluate import EvaluatedStatement
 from hubbub.answer.release import Release
 from hubbub.engines.base import Exact
-from hubbub.errors import InternalError, PolicyError
+from hubbub.errors import InternalError, PolicyError, QueryError
 from hubbub.ledger.remainder import Remaining
 from hubbub.session.check import Check, details, mechanism, notes, predicted, settled, sides
 from hubbub.session.empty import answer_types
@@ -38,25 +38,29 @@ if TYPE_CHECKING:
     from hubbub.session.data import OpenTables
 
 __all__ = [
+    "OTHERWISE",
+    "check_drawn_by",
     "check_fields",
     "checked",
     "drawn_plans",
     "estimates_of",
     "evaluated",
     "is_staged",
+    "key_of",
     "public_answer",
     "request_of",
 ]
 
+OTHERWISE: Final = (
+    "this was answered as the tables were declared then. The policy, a public table or hubbub has changed since, so "
+    "its words stand for another question now, of which what was drawn is not the answer. Ask it anew. Nothing was "
+    "charged."
+)
 _DRAWN: Final = frozenset({"spend", "choices", "shares", "plans"})
 
 
 def request_of(asked: PricedStatement, data: OpenTables, options: Options) -> Request:
     """A priced statement as the door takes it."""
-
-    @lru_cache(maxsize=4)
-    def key(version: str) -> str:
-        return asked.key("\n".join([version, *(asked.outer.fingerprint(name) for name in asked.public)]))
 
     return Request(
         kind="sql",
@@ -71,13 +75,28 @@ def request_of(asked: PricedStatement, data: OpenTables, options: Options) -> Re
         tables=asked.tables,
         epsilon=asked.epsilon,
         event=asked.event,
-        key=key,
+        key=lru_cache(maxsize=4)(partial(key_of, asked)),
         details=_details(asked),
         steps=lambda bits: _steps_of(asked)(asked, data, bits),
         capped=asked.looks is not None or (asked.finding is not None and asked.finding.due > 0),
         # A part that reads releases fails on their values, and one that reads public tables on theirs.
         public_words=any(asked.leaves(q) for q in range(len(asked.plans))),
     )
+
+
+def key_of(asked: PricedStatement, version: str) -> str:
+    """The name of a statement, about rows of a version and these public tables: equal for equal questions."""
+    return asked.key("\n".join([version, *(asked.outer.fingerprint(name) for name in asked.public)]))
+
+
+def check_drawn_by(key: Callable[[str], str], stored: StoredRelease) -> None:
+    """A stored draw is read by the plan that it was drawn by: another one has other groups, ranges and noise, and would
+    show its numbers as something else. key: of the statement that is read, by the version of the rows.
+
+    Raises QueryError where that is another question by now.
+    """
+    if key(stored.entry.data_version or "") != stored.entry.question_key:
+        raise QueryError(OTHERWISE)
 
 
 def is_staged(asked: PricedStatement) -> bool:
@@ -177,10 +196,11 @@ def evaluated(
 def estimates_of(asked: PricedStatement, stored: StoredRelease) -> tuple[Estimates, ...]:
     """The estimates of a stored draw, plan by plan.
 
-    Raises PolicyError for one that another version of hubbub wrote.
+    Raises PolicyError for one that another version of hubbub wrote, QueryError for the draw of another question.
     """
     payload = stored.contents
     check_fields(asked, stored)
+    check_drawn_by(partial(key_of, asked), stored)
     if asked.looks is not None:
         return combined(asked.looks.plans, payload["looks"])
     price = price_of(drawn_plans(asked, payload), payload)
