@@ -6,6 +6,7 @@ import itertools
 import os
 import zipfile
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from fractions import Fraction
 from pathlib import Path
 from urllib.parse import quote
@@ -15,10 +16,16 @@ import pyarrow.parquet as pq
 import pytest
 
 import hubbub as hb
+from hubbub.cli.main import run
 from hubbub.errors import PolicyError
 from hubbub.ledger.budget import Budget
 from hubbub.ledger.places import one_address
+from hubbub.ledger.policy import load_policy
 from hubbub.ledger.store import Ledger
+from hubbub.service import clerk
+from hubbub.session.data import OpenTables
+from hubbub.session.empty import EmptyTables, schema_of
+from hubbub.session.open import declared_tables
 
 ROWS = pa.table({"pid": list(range(50)), "oid": list(range(50))})
 LIMITS = {"max_groups": 1, "max_rows": 1}
@@ -244,6 +251,67 @@ def test_a_source_is_not_private_and_public_at_once(tmp_path):
         hb.Session({"v": table(ROWS, "x"), "p": hb.public(ROWS)}, budget=Budget(1), ledger=tmp_path / "b.db")
     kept = private | {"p": hb.public(at / "other.parquet")}
     hb.Session(kept, budget=Budget(1), ledger=tmp_path / "b.db").close()
+
+
+@pytest.mark.parametrize(("private", "shown"), [
+    ("f/a.parquet", "f/a.parquet"), ("f/a.parquet", "f"), ("f/a.parquet", "f/*.parquet"),
+    ("f/a.parquet", "hard.parquet"), ("f/a.parquet", "soft.parquet"), ("f", "f/old/b.parquet"), ("f", "f/old"),
+    ("f/*.parquet", "f/a.parquet"),
+])  # fmt: skip
+def test_what_a_ledger_knows_as_private_is_not_public_later(tmp_path, private, shown):
+    """Before, one session refused it, and the next one of the same ledger showed the rows at no cost."""
+    at = _folder(tmp_path)
+    os.link(at / "f" / "a.parquet", at / "hard.parquet")
+    os.symlink(at / "f" / "a.parquet", at / "soft.parquet")
+    kwargs = {"budget": Budget(1), "analyst": "ada", "ledger": tmp_path / "b.db"}
+    hb.Session({"v": table(at / private, "x")}, **kwargs).close()
+    other = {"o": table(at / "other.parquet", "x")}
+    for name in ("v", "p"):
+        with pytest.raises(PolicyError, match=rf"table '{name}'.*knows as private.*declared as public"):
+            hb.Session(other | {name: hb.public(at / shown)}, **kwargs)
+    with hb.Session(other | {"p": hb.public(at / "f" / "_c.parquet")}, **kwargs) as session:
+        assert len(session.sql("SELECT * FROM p", epsilon=1).rows()) == 50
+        assert session.ledger.record.verify().problems == ()
+
+
+def test_nor_is_a_table_inside_a_file_or_a_frame_of_that_name(tmp_path):
+    _workbook(tmp_path / "t.xlsx", "Visits")
+    _workbook(tmp_path / "two.xlsx", "Visits", "Orders")
+    types = {"types": {"pid": "integer"}}
+    kwargs = {"budget": Budget(1), "analyst": "ada", "ledger": tmp_path / "b.db"}
+    tables = {
+        "a": table(tmp_path / "t.xlsx", "x", **types),
+        "b": table(tmp_path / "two.xlsx", "x", table="Visits", **types),
+    }
+    hb.Session(tables | {"c": table(ROWS, "x")}, **kwargs).close()
+    shown = {"t": hb.public(tmp_path / "t.xlsx"), "u": hb.public(tmp_path / "t.xlsx", table="Visits"),
+             "b": hb.public(tmp_path / "two.xlsx", table="Visits"), "c": hb.public(ROWS)}  # fmt: skip
+    other = {"o": table(pa.table({"pid": [1]}), "x")}
+    for name, public in shown.items():
+        with pytest.raises(PolicyError, match="knows as private"):
+            hb.Session(other | {name: public}, **kwargs)
+    hb.Session(other | {"b": hb.public(tmp_path / "two.xlsx", table="Orders")}, **kwargs).close()
+
+
+def test_no_policy_makes_public_what_its_ledger_knows_as_private(tmp_path, monkeypatch, capsys):
+    """`policy check` said that its ledger agrees, `ledger create` made it so, and the service opened it."""
+    monkeypatch.chdir(tmp_path)
+    pq.write_table(ROWS, tmp_path / "visits.parquet")
+    pq.write_table(ROWS, tmp_path / "other.parquet")
+    file = tmp_path / "hubbub.toml"
+    text = '[ledger]\nfile = "b.db"\n[budget]\nepsilon = 1\n[tables.{}]\nsource = "{}.parquet"\nunit = "pid"\n'
+    text += "max_groups = 1\nmax_rows = 1\n"
+    file.write_text(text.format("visits", "visits"))
+    assert run(("ledger", "create")) == 0
+    file.write_text(text.format("other", "other") + '[public.visits]\nsource = "visits.parquet"\n')
+    for words in (("policy", "check"), ("ledger", "create"), ("query", "SELECT * FROM visits", "--epsilon", "1")):
+        assert (run(words), "knows as private" in " ".join(capsys.readouterr().err.split())) == (3, True), words
+    policy = load_policy(file)
+    tables = declared_tables(policy)
+    with closing(OpenTables(tables)) as data, closing(EmptyTables(tables, schema_of(data))) as empty:
+        for opened in (empty, data):
+            with pytest.raises(PolicyError, match="knows as private"):
+                clerk._ledger(policy, opened)  # type: ignore[arg-type]
 
 
 def test_a_unit_by_a_path_and_by_its_own_column(tmp_path):

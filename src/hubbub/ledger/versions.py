@@ -96,6 +96,28 @@ class Versions:
         with self._handle.reading() as connection:
             _new_sources(connection, sources)
 
+    def check_public(self, places: Mapping[str, str]) -> None:
+        """See that no public table shows rows of a source that was remembered as private; notes nothing.
+
+        places: the name of the public table at each place.
+
+        Raises:
+            PolicyError: one does: anybody would see these rows at no cost.
+        """
+        with self._handle.reading() as connection:
+            known = connection.execute("SELECT place, unit, unit_space FROM source ORDER BY serial").fetchall()
+        forms = [(str(place), one_form(str(place)), unit, space) for place, unit, space in known]
+        for place, name in places.items():
+            form = one_form(place)
+            for its_place, its_form, unit, space in forms:
+                if its_form == form or same_file(place, its_place):
+                    raise PolicyError(
+                        f"table {name!r}: its source is one that this ledger knows as private, with the unit {unit!r} "
+                        f"in the unit space {space!r}, or shares rows with it, and now it is declared as public: "
+                        "anybody would see these rows, and nothing would be charged. Declare it as it was: "
+                        "hb.table(...) in Python, [tables] in a policy file."
+                    )
+
     def check_tables(self, names: Mapping[str, str]) -> None:
         """See that no table is called by another spelling of a name that has a limit: it would have none there.
 

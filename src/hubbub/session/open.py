@@ -9,7 +9,7 @@ import getpass
 import re
 import warnings
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
@@ -64,20 +64,28 @@ def named_tables(tables: Mapping[str, PrivateTable | PublicTable]) -> dict[str, 
     if not isinstance(tables, Mapping) or not tables:
         raise PolicyError('tables: expected a mapping of names to tables, as in {"visits": hb.table(...)}.')
     for name, item in tables.items():
-        if not isinstance(name, str) or not name.strip():
-            raise PolicyError(f"tables: {name!r} is not a table name.")
-        if _OURS.fullmatch(name) or TOGETHER in name:
-            raise PolicyError(f"tables: the name {name!r} is one that answers use themselves; choose another.")
-        if not isinstance(item, PrivateTable | PublicTable):
-            raise PolicyError(
-                f"tables: {name!r} is a {type(item).__name__}; wrap it: hb.table(..., unit=...) for a table about "
-                "people, hb.public(...) for one that protects nobody."
-            )
+        problem = _no_table(name, item)
+        if problem is not None:
+            raise PolicyError(f"tables: {problem}")
         table_name(name)
     if len({one_spelling(name) for name in tables}) < len(tables):
         raise PolicyError("tables: two names differ in case alone, or look the same; rename one.")
     _keep_keys(tables)
     return dict(tables)
+
+
+def _no_table(name: object, item: object) -> str | None:
+    """Why a name and what it stands for are not a declared table; None where they are."""
+    if not isinstance(name, str) or not name.strip():
+        return f"{name!r} is not a table name."
+    if _OURS.fullmatch(name) or TOGETHER in name:
+        return f"the name {name!r} is one that answers use themselves; choose another."
+    if isinstance(item, PrivateTable | PublicTable):
+        return None
+    return (
+        f"{name!r} is a {type(item).__name__}; wrap it: hb.table(..., unit=...) for a table about people, "
+        "hb.public(...) for one that protects nobody."
+    )
 
 
 def _keep_keys(tables: Mapping[str, PrivateTable | PublicTable]) -> None:
@@ -130,7 +138,7 @@ def open_ledger(
     policy: Policy | None,
     new_spaces: Collection[str] = (),
     sources: Mapping[tuple[str, str], str],
-    older: Mapping[tuple[str, str], str],
+    older: OlderPlaces,
     names: Mapping[str, str],
     relations: Mapping[str, str],
     anchor: str | Path | None = None,
@@ -143,7 +151,8 @@ def open_ledger(
 
     def check(opened: Ledger) -> None:
         opened.versions.check_tables({name: opened.spelling.get(s, s) for name, s in names.items()})
-        opened.versions.check_sources({at: opened.spelling.get(s, s) for at, s in older.items()})
+        opened.versions.check_sources({at: opened.spelling.get(s, s) for at, s in older.private.items()})
+        opened.versions.check_public(older.public)
         check_neighbours(opened, {opened.spelling.get(s, s): relation for s, relation in relations.items()})
 
     if ledger is not None:
@@ -227,24 +236,44 @@ def source_places(
     return spaces
 
 
-def older_places(
-    tables: Mapping[str, PrivateTable | PublicTable], located: Mapping[str, Located]
-) -> dict[tuple[str, str], str]:
-    """As `source_places`, by texts that older ledgers may have written of a table inside a database or a file, and by
-    those of files and folders that hold rows of it.
+@dataclass(frozen=True)
+class OlderPlaces:
+    """Places that a ledger is asked about and does not note.
+
+    private: as `source_places`, by texts that older ledgers may have written of a table inside a database or a file,
+    and by those of files and folders that hold rows of it. public: the name of the public table at each place, by all
+    texts of it; a ledger that knows one as private refuses it.
     """
-    places: dict[tuple[str, str], str] = {}
+
+    private: Mapping[tuple[str, str], str]
+    public: Mapping[str, str]
+
+
+def older_places(
+    tables: Mapping[str, PrivateTable | PublicTable], located: Mapping[str, Located] = MappingProxyType({})
+) -> OlderPlaces:
+    """The places of tables by their older texts, and those of public tables."""
+    private: dict[tuple[str, str], str] = {}
+    shown: dict[str, str] = {}
     for name, item in tables.items():
-        if not isinstance(item, PrivateTable):
-            continue
-        texts: list[str | None] = []
-        if located[name].place is not None:
-            texts = [_declared(name, item, inner) for inner in (None, *located[name].older)]
-        place = place_of(item.source)
-        if isinstance(place, DuckDBPlace | ObjectsPlace):
-            texts += place.older(Named(item.source, name, item.inner_table))
-        places |= {(text, _unit(item)): item.space for text in texts if text is not None}
-    return places
+        where = located.get(name, Located())
+        texts = _older(name, item, where)
+        if isinstance(item, PrivateTable):
+            private |= {(text, _unit(item)): item.space for text in texts}
+        else:
+            shown |= dict.fromkeys([*_places(name, item, where), *texts], name)
+    return OlderPlaces(private, shown)
+
+
+def _older(name: str, declared: PrivateTable | PublicTable, located: Located) -> list[str]:
+    """Texts that a ledger may hold of a source, or of what shares rows with it, beside `_places`."""
+    texts: list[str | None] = []
+    if located.place is not None:
+        texts = [_declared(name, declared, inner) for inner in (None, *located.older)]
+    place = place_of(declared.source)
+    if isinstance(place, DuckDBPlace | ObjectsPlace):
+        texts += place.older(Named(declared.source, name, declared.inner_table))
+    return [text for text in texts if text is not None]
 
 
 def _unit(declared: PrivateTable) -> str:
@@ -254,7 +283,7 @@ def _unit(declared: PrivateTable) -> str:
     return (declared.unit if declared.path is None else declared.path[3]).lower()
 
 
-def _places(name: str, declared: PrivateTable, located: Located) -> list[str]:
+def _places(name: str, declared: PrivateTable | PublicTable, located: Located) -> list[str]:
     """The texts by which a source is known again, the declared one first: by a name of its own, or the engine's; a
     pattern by its files, too.
     """
@@ -276,7 +305,7 @@ def _identities(declared: PrivateTable | PublicTable, located: Located) -> set[o
     }
 
 
-def _declared(name: str, declared: PrivateTable, inner: str | None) -> str | None:
+def _declared(name: str, declared: PrivateTable | PublicTable, inner: str | None) -> str | None:
     """Where a table is by its declaration, and by `inner` in a database; None where an address does not say."""
     return place_of(declared.source).kept(Named(declared.source, name, declared.inner_table, inner))
 
