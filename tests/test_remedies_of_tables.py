@@ -127,6 +127,10 @@ CASES = {
         "ledger/versions.py:_new_sources", COUNT, {0: {}}, before=_in_two_spaces,
         table=lambda: of_file("people.parquet", unit_space="others"),
     ),
+    "two new budgets for one source": Case(
+        "session/sources.py:check_new", COUNT, {0: {}}, table=lambda: table(unit="n", max_rows=N),
+        beside=lambda: {"another": table()},
+    ),
     "the form of a CSV of a file that is none": Case(
         "engines/duckdb/sources.py:source_of", COUNT, {0: {}},
         table=lambda: of_file("people.parquet", csv=hb.Csv(delimiter=";")),

@@ -15,13 +15,14 @@ import pytest
 from hypothesis import given, strategies as st
 
 import hubbub as hb
+from hubbub.cli.main import run
 from hubbub.errors import BudgetError, PolicyError, QueryError
 from hubbub.ledger import store
 from hubbub.ledger.books import AccountState
 from hubbub.ledger.budget import Budget
 from hubbub.ledger.policy import read_policy
 from hubbub.ledger.store import Ledger
-from hubbub.session.open import source_places
+from hubbub.session.sources import source_places
 from hubbub.spelling import one_spelling, space_name
 from ledger.helpers import SPACE, charge
 
@@ -102,6 +103,40 @@ def test_the_same_source_and_unit_in_two_spaces_is_refused(tmp_path):
             session(tmp_path / "b.db", {"c": again}, new_unit_spaces=["others"])
     with session(tmp_path / "b.db", {"c": table(file, unit="other")}, new_unit_spaces=["other"]) as s:
         assert s.ledger.record.verify().problems == ()
+
+
+@pytest.mark.parametrize("ledger", [None, "b.db"])
+def test_one_source_brings_two_new_budgets_by_a_word_alone(tmp_path, ledger):
+    """Before, a second session needed a word for the other unit's budget, and one session took both without."""
+    file, path = tmp_path / "t.parquet", None if ledger is None else tmp_path / ledger
+    pq.write_table(ROWS, file)
+    os.link(file, tmp_path / "again.parquet")
+    for one, again in ((file, file), (file, tmp_path / "again.parquet"), (ROWS, ROWS)):
+        both = {"a": table(one), "b": table(again, unit="other")}
+        for more in ({}, {"new_unit_spaces": ["third"]}):
+            with pytest.raises(PolicyError, match=r"'b'.* each would get a whole budget.*unit_space='pid'.*'other'\]"):
+                session(path, both, **more)
+    assert path is None or Ledger.inspect(path).balance.spaces() == []
+    for shared in (table(one, unit="other", unit_space="pid"), table(ROWS.slice(0, 9), unit="other")):
+        session(None, {"a": table(one), "b": shared}).close()  # one budget; other rows
+    for said in (["pid"], ["other"]):
+        session(None, both, new_unit_spaces=said).close()
+    if path is not None:
+        session(path, {"a": table(one)}).close()
+        session(path, both, new_unit_spaces=["other"]).close()
+        session(path, both).close()  # both are known by now
+
+
+def test_a_policy_of_two_budgets_for_one_source_says_so(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    pq.write_table(ROWS, tmp_path / "t.parquet")
+    text = '[ledger]\nfile = "b.db"\n[budget]\nepsilon = 1\n'
+    for name, unit in (("a", "pid"), ("b", "other")):
+        text += f'[tables.{name}]\nsource = "t.parquet"\nunit = "{unit}"\nmax_groups = 1\nmax_rows = 1\n'
+    (tmp_path / "hubbub.toml").write_text(text)
+    assert run(("ledger", "create")) == 0
+    said = " ".join(capsys.readouterr().err.split())
+    assert "holds budgets for 'other', 'pid'. Be sure that they are about other people" in said
 
 
 @pytest.mark.parametrize("first", [hb.EACH_ROW, "pid"])

@@ -60,11 +60,11 @@ def make_ledger(policy: Path | None) -> None:
     with Session.from_policy(policy, create_ledger=True) as session:
         for space in session.ledger.added:
             note(f"A new budget: {session.ledger.balance.budget(space)!r} for the unit space {space!r}.")
-        before = sorted(set(session.ledger.balance.spaces()) - set(session.ledger.added))
-        if session.ledger.added and before:
+        spaces = session.ledger.balance.spaces()
+        if session.ledger.added and len(spaces) > 1:
             note(
-                f"The ledger holds budgets for {', '.join(map(repr, before))} too. Be sure that they "
-                "are about other people: losses of two unit spaces are not added up."
+                f"The ledger holds budgets for {', '.join(map(repr, spaces))}. Be sure that they are about other "
+                "people: losses of two unit spaces are not added up."
             )
         ceiling = decimal_text(session.budget.epsilon)
         left = decimal_text(session.remaining)

@@ -9,24 +9,20 @@ import getpass
 import re
 import warnings
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Final
 
-from hubbub.engines.base import Located, Named, Schema
-from hubbub.engines.duckdb.place import DuckDBPlace
-from hubbub.engines.objects.place import ObjectsPlace
+from hubbub.engines.base import Located, Schema
 from hubbub.engines.registry import engine_for, place_of
 from hubbub.errors import PolicyError
 from hubbub.ledger.accounts import EACH_ANALYST, TOGETHER, analyst_account, table_account
 from hubbub.ledger.budget import Budget
-from hubbub.ledger.places import one_form
 from hubbub.ledger.policy import Policy, PublicPolicy, TablePolicy
 from hubbub.ledger.store import Ledger
-from hubbub.ledger.versions import ROWS, same_people
 from hubbub.remedies import DeclareOption, DeclareWithout
 from hubbub.session.copies import read_from_copy, write_missing
+from hubbub.session.sources import OlderPlaces, older_places, source_places
 from hubbub.spelling import meant_by, one_spelling, table_name
 from hubbub.sql.bind.scope import find_name
 from hubbub.tables.columns import Declaration, between, edges, one_of, text, trimmed
@@ -149,10 +145,13 @@ def open_ledger(
     each private table, by the name questions use. Nothing is added where the ledger says otherwise.
     """
 
+    allowed = new_spaces if policy is None else set(spaces) if create else ()
+
     def check(opened: Ledger) -> None:
         opened.versions.check_tables({name: opened.spelling.get(s, s) for name, s in names.items()})
         opened.versions.check_sources({at: opened.spelling.get(s, s) for at, s in older.private.items()})
         opened.versions.check_public(older.public)
+        older.check_new(opened.balance.spaces(), allowed, opened.spelling)
         check_neighbours(opened, {opened.spelling.get(s, s): relation for s, relation in relations.items()})
 
     if ledger is not None:
@@ -161,7 +160,7 @@ def open_ledger(
                 ledger,
                 budgets=spaces,
                 create=create,
-                new_spaces=new_spaces,
+                new_spaces=allowed,
                 sources=sources,
                 check=check,
                 anchor=anchor,
@@ -172,7 +171,7 @@ def open_ledger(
             create=create,
             sources=sources,
             check=check,
-            new_spaces=set(spaces) if create else (),
+            new_spaces=allowed,
             key=policy.key(),
             anchor=policy.anchor,
             max_failures=policy.max_failures,
@@ -180,134 +179,13 @@ def open_ledger(
             require_purpose=policy.require_purpose,
             shared_answers=policy.service.shared_answers,
         )
+    older.check_new((), allowed, {})
     warnings.warn(
         "ledger=None keeps the budget in memory: it is forgotten when this program ends, and asking again in "
         "another program spends the same people's privacy twice.",
         stacklevel=4,
     )
     return Ledger.in_memory(spaces)
-
-
-def source_places(
-    tables: Mapping[str, PrivateTable | PublicTable], located: Mapping[str, Located] = MappingProxyType({})
-) -> dict[tuple[str, str], str]:
-    """The unit space of each private source, by each place that it is known by and its unit's column.
-
-    located: where the engine found each source, by the table's name. A place is the engine's own or the declared one.
-
-    Raises PolicyError where one source with one unit stands in two unit spaces, or in one by a column and in another
-    row by row: two budgets for the same people. One source are a file and a folder or pattern that holds it, too. It
-    raises as well where a source is private and public at once.
-    """
-    spaces: dict[tuple[str, str], str] = {}
-    shown = {
-        identity: name
-        for name, item in tables.items()
-        if isinstance(item, PublicTable)
-        for identity in _identities(item, located.get(name, Located()))
-    }
-    here: list[tuple[set[object], str, str]] = []  # what each source is, whatever names it has
-    for name, item in tables.items():
-        if not isinstance(item, PrivateTable):
-            continue
-        where, unit = located.get(name, Located()), _unit(item)
-        places = _places(name, item, where)
-        identities = _identities(item, where)
-        known = {*map(one_form, places), *identities}
-        public_name = next((shown[identity] for identity in identities if identity in shown), None)
-        again = (space for others, its_unit, space in here if known & others and same_people(unit, its_unit))
-        other = next((space for space in again if space != item.space), None)
-        problem = None
-        if public_name is not None:
-            problem = (
-                f"its source is that of {public_name!r}, or shares rows with it, and that one is declared as public: "
-                "anybody would see these rows, and nothing would be charged. Declare one of the two."
-            )
-        elif other is not None:
-            problem = (
-                f"{places[0] if places else 'its source'} with the unit {unit!r} stands in two unit spaces, {other!r} "
-                f"and {item.space!r}. That would be two budgets for the same people: declare one of them."
-            )
-        if problem is not None:
-            raise PolicyError(f"table {name!r}: {problem}")
-        here.append((known, unit, item.space))
-        for place in places:
-            spaces.setdefault((place, unit), item.space)
-    return spaces
-
-
-@dataclass(frozen=True)
-class OlderPlaces:
-    """Places that a ledger is asked about and does not note.
-
-    private: as `source_places`, by texts that older ledgers may have written of a table inside a database or a file,
-    and by those of files and folders that hold rows of it. public: the name of the public table at each place, by all
-    texts of it; a ledger that knows one as private refuses it.
-    """
-
-    private: Mapping[tuple[str, str], str]
-    public: Mapping[str, str]
-
-
-def older_places(
-    tables: Mapping[str, PrivateTable | PublicTable], located: Mapping[str, Located] = MappingProxyType({})
-) -> OlderPlaces:
-    """The places of tables by their older texts, and those of public tables."""
-    private: dict[tuple[str, str], str] = {}
-    shown: dict[str, str] = {}
-    for name, item in tables.items():
-        where = located.get(name, Located())
-        texts = _older(name, item, where)
-        if isinstance(item, PrivateTable):
-            private |= {(text, _unit(item)): item.space for text in texts}
-        else:
-            shown |= dict.fromkeys([*_places(name, item, where), *texts], name)
-    return OlderPlaces(private, shown)
-
-
-def _older(name: str, declared: PrivateTable | PublicTable, located: Located) -> list[str]:
-    """Texts that a ledger may hold of a source, or of what shares rows with it, beside `_places`."""
-    texts: list[str | None] = []
-    if located.place is not None:
-        texts = [_declared(name, declared, inner) for inner in (None, *located.older)]
-    place = place_of(declared.source)
-    if isinstance(place, DuckDBPlace | ObjectsPlace):
-        texts += place.older(Named(declared.source, name, declared.inner_table))
-    return [text for text in texts if text is not None]
-
-
-def _unit(declared: PrivateTable) -> str:
-    """The column that names the people, by its last name; by the same one they may be named without a path."""
-    if not isinstance(declared.unit, str):
-        return ROWS
-    return (declared.unit if declared.path is None else declared.path[3]).lower()
-
-
-def _places(name: str, declared: PrivateTable | PublicTable, located: Located) -> list[str]:
-    """The texts by which a source is known again, the declared one first: by a name of its own, or the engine's; a
-    pattern by its files, too.
-    """
-    declared_place, holder = _declared(name, declared, located.inner), place_of(declared.source)
-    files = holder.fitted(Named(declared.source, name)) if isinstance(holder, DuckDBPlace) else []
-    return [place for place in dict.fromkeys((declared_place, located.place, *files)) if place is not None]
-
-
-def _identities(declared: PrivateTable | PublicTable, located: Located) -> set[object]:
-    """What a source is by any name of it: a file, by its number; each file of several; a frame itself; an address that
-    cannot be shown.
-    """
-    here = place_of(declared.source).here(Named(declared.source, "", declared.inner_table, located.inner))
-    return {
-        identity
-        for one in (located.here, here)
-        if one is not None
-        for identity in (one if isinstance(one, frozenset) else (one,))
-    }
-
-
-def _declared(name: str, declared: PrivateTable | PublicTable, inner: str | None) -> str | None:
-    """Where a table is by its declaration, and by `inner` in a database; None where an address does not say."""
-    return place_of(declared.source).kept(Named(declared.source, name, declared.inner_table, inner))
 
 
 def resolved_paths(tables: Mapping[str, PrivateTable | PublicTable]) -> dict[str, PrivateTable | PublicTable]:

@@ -1,0 +1,187 @@
+"""Which sources declared tables have, by every name of them, and what one source may not be: private and public at
+once, or two budgets for the same people.
+
+Two sources are one where any text or number by which they are known is the same (`hubbub.ledger.places`). What can be
+told from the tables alone is refused here; the ledger is asked about the sources of earlier sessions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from hubbub.engines.base import Located, Named
+from hubbub.engines.duckdb.place import DuckDBPlace
+from hubbub.engines.objects.place import ObjectsPlace
+from hubbub.engines.registry import place_of
+from hubbub.errors import PolicyError
+from hubbub.ledger.places import one_form
+from hubbub.ledger.versions import ROWS, same_people
+from hubbub.remedies import DeclareOption
+from hubbub.tables.declare import PrivateTable, PublicTable
+
+__all__ = ["OlderPlaces", "older_places", "source_places"]
+
+
+def source_places(
+    tables: Mapping[str, PrivateTable | PublicTable], located: Mapping[str, Located] = MappingProxyType({})
+) -> dict[tuple[str, str], str]:
+    """The unit space of each private source, by each place that it is known by and its unit's column.
+
+    located: where the engine found each source, by the table's name. A place is the engine's own or the declared one.
+
+    Raises PolicyError where one source with one unit stands in two unit spaces, or in one by a column and in another
+    row by row: two budgets for the same people. One source are a file and a folder or pattern that holds it, too. It
+    raises as well where a source is private and public at once.
+    """
+    spaces: dict[tuple[str, str], str] = {}
+    shown = {
+        identity: name
+        for name, item in tables.items()
+        if isinstance(item, PublicTable)
+        for identity in _identities(item, located.get(name, Located()))
+    }
+    here: list[tuple[set[object], str, str]] = []  # what each source is, whatever names it has
+    for name, item in tables.items():
+        if not isinstance(item, PrivateTable):
+            continue
+        where, unit = located.get(name, Located()), _unit(item)
+        places, identities = _places(name, item, where), _identities(item, where)
+        known = _known_by(name, item, where)
+        public_name = next((shown[identity] for identity in identities if identity in shown), None)
+        again = (space for others, its_unit, space in here if known & others and same_people(unit, its_unit))
+        other = next((space for space in again if space != item.space), None)
+        problem = None
+        if public_name is not None:
+            problem = (
+                f"its source is that of {public_name!r}, or shares rows with it, and that one is declared as public: "
+                "anybody would see these rows, and nothing would be charged. Declare one of the two."
+            )
+        elif other is not None:
+            problem = (
+                f"{places[0] if places else 'its source'} with the unit {unit!r} stands in two unit spaces, {other!r} "
+                f"and {item.space!r}. That would be two budgets for the same people: declare one of them."
+            )
+        if problem is not None:
+            raise PolicyError(f"table {name!r}: {problem}")
+        here.append((known, unit, item.space))
+        for place in places:
+            spaces.setdefault((place, unit), item.space)
+    return spaces
+
+
+@dataclass(frozen=True)
+class OlderPlaces:
+    """What a ledger is asked about and does not note.
+
+    private: as `source_places`, by texts that older ledgers may have written of a table inside a database or a file,
+    and by those of files and folders that hold rows of it. public: the name of the public table at each place, by all
+    texts of it; a ledger that knows one as private refuses it. budgets: two private tables of one source that have two
+    unit spaces, by two columns, each with its unit space.
+    """
+
+    private: Mapping[tuple[str, str], str]
+    public: Mapping[str, str]
+    budgets: Sequence[tuple[tuple[str, str], tuple[str, str]]] = ()
+
+    def check_new(self, known: Collection[str], named: Collection[str], spelling: Mapping[str, str]) -> None:
+        """See that no source brings two new budgets at once of which nobody was asked: in a second session it needs a
+        word, too.
+
+        known: the unit spaces of the ledger. named: those that may be added. spelling: how a ledger has recorded them.
+
+        Raises:
+            PolicyError: one does.
+        """
+        for one, other in self.budgets:
+            new = [space for _, space in (one, other) if space not in named and spelling.get(space, space) not in known]
+            if len(new) > 1:
+                (name, space), (again, its_space) = one, other
+                way = DeclareOption("unit_space", space, (again,))
+                raise PolicyError(
+                    f"table {again!r}: its source is that of {name!r}, by another column, and each would get a whole "
+                    f"budget, in the unit spaces {its_space!r} and {space!r}. If one budget is to hold for both, "
+                    f"declare {way.in_python()}. If each kind of unit gets one of its own, a steward says so: `hubbub "
+                    f"ledger create` from a policy, new_unit_spaces=[{its_space!r}] in Python. Nothing was charged.",
+                    remedy=way,
+                )
+
+
+def older_places(
+    tables: Mapping[str, PrivateTable | PublicTable], located: Mapping[str, Located] = MappingProxyType({})
+) -> OlderPlaces:
+    """The places of tables by their older texts, those of public tables, and the sources that have two budgets."""
+    private: dict[tuple[str, str], str] = {}
+    shown: dict[str, str] = {}
+    for name, item in tables.items():
+        where = located.get(name, Located())
+        texts = _older(name, item, where)
+        if isinstance(item, PrivateTable):
+            private |= {(text, _unit(item)): item.space for text in texts}
+        else:
+            shown |= dict.fromkeys([*_places(name, item, where), *texts], name)
+    return OlderPlaces(private, shown, _two_budgets(tables, located))
+
+
+def _two_budgets(
+    tables: Mapping[str, PrivateTable | PublicTable], located: Mapping[str, Located]
+) -> list[tuple[tuple[str, str], tuple[str, str]]]:
+    here: list[tuple[set[object], str, str]] = []
+    pairs = []
+    for name, item in tables.items():
+        if isinstance(item, PrivateTable):
+            known = _known_by(name, item, located.get(name, Located()))
+            pairs += [((n, space), (name, item.space)) for its, n, space in here if known & its and space != item.space]
+            here.append((known, name, item.space))
+    return pairs
+
+
+def _older(name: str, declared: PrivateTable | PublicTable, located: Located) -> list[str]:
+    """Texts that a ledger may hold of a source, or of what shares rows with it, beside `_places`."""
+    texts: list[str | None] = []
+    if located.place is not None:
+        texts = [_declared(name, declared, inner) for inner in (None, *located.older)]
+    place = place_of(declared.source)
+    if isinstance(place, DuckDBPlace | ObjectsPlace):
+        texts += place.older(Named(declared.source, name, declared.inner_table))
+    return [text for text in texts if text is not None]
+
+
+def _unit(declared: PrivateTable) -> str:
+    """The column that names the people, by its last name; by the same one they may be named without a path."""
+    if not isinstance(declared.unit, str):
+        return ROWS
+    return (declared.unit if declared.path is None else declared.path[3]).lower()
+
+
+def _places(name: str, declared: PrivateTable | PublicTable, located: Located) -> list[str]:
+    """The texts by which a source is known again, the declared one first: by a name of its own, or the engine's; a
+    pattern by its files, too.
+    """
+    declared_place, holder = _declared(name, declared, located.inner), place_of(declared.source)
+    files = holder.fitted(Named(declared.source, name)) if isinstance(holder, DuckDBPlace) else []
+    return [place for place in dict.fromkeys((declared_place, located.place, *files)) if place is not None]
+
+
+def _known_by(name: str, declared: PrivateTable, located: Located) -> set[object]:
+    """What a source is, whatever names it has."""
+    return {*map(one_form, _places(name, declared, located)), *_identities(declared, located)}
+
+
+def _identities(declared: PrivateTable | PublicTable, located: Located) -> set[object]:
+    """What a source is by any name of it: a file, by its number; each file of several; a frame itself; an address that
+    cannot be shown.
+    """
+    here = place_of(declared.source).here(Named(declared.source, "", declared.inner_table, located.inner))
+    return {
+        identity
+        for one in (located.here, here)
+        if one is not None
+        for identity in (one if isinstance(one, frozenset) else (one,))
+    }
+
+
+def _declared(name: str, declared: PrivateTable | PublicTable, inner: str | None) -> str | None:
+    """Where a table is by its declaration, and by `inner` in a database; None where an address does not say."""
+    return place_of(declared.source).kept(Named(declared.source, name, declared.inner_table, inner))
