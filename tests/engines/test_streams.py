@@ -57,13 +57,22 @@ def test_a_stream_that_broke_off_is_read_from_its_beginning() -> None:
 
 ONCE = pa.RecordBatchReader.from_batches(SCHEMA, iter(()))
 MADE = "makes its rows, and their types, anew"
+
+
+def narwhals(name: str) -> type:
+    """A class of this name as narwhals has one."""
+    return type(name, (Failing,), {"__module__": "narwhals.dataframe"})
+
+
 NO_FRAMES: dict[str, tuple[Any, str]] = {
     "a question to DuckDB": (duckdb.sql("SELECT 1 AS id"), MADE),  # of a file, or of a frame, whose types it finds
-    "a frame of narwhals": (type("DataFrame", (Failing,), {"__module__": "narwhals.dataframe"})(), MADE),
+    "a frame of narwhals": (narwhals("DataFrame")(), MADE),
+    "a subclass of one": (type("Mine", (narwhals("LazyFrame"),), {})(), MADE),
     "a reader": (ONCE, "it can be read once"),
     "a column of Arrow": (pa.chunked_array([[{"id": 1}, None]]), "it is a column"),
     "a column of pandas": (pd.Series([1], name="id"), "it is a column"),
     "a column of polars": (pl.Series("id", [{"id": 1}]), "it is a column"),
+    "a subclass of one of polars": (type("Mine", (pl.Series,), {})("id", [{"id": 1}]), "it is a column"),
     "no columns of Arrow": (pa.table({}), "it has no columns"),
     "no columns of pandas": (pd.DataFrame(), "it has no columns"),
 }
@@ -76,10 +85,19 @@ def test_what_is_no_frame_is_refused_in_words(name: str) -> None:
         pass
 
 
-def test_objects_of_polars_are_no_units_and_no_values() -> None:
+class Models(pl.DataFrame):
+    """A data frame of another package, as patito has one."""
+
+
+class Wards(Models):
+    """A program's own."""
+
+
+@pytest.mark.parametrize("made", [pl.DataFrame, Models, Wards])
+def test_objects_of_polars_are_no_units_and_no_values(made: Any) -> None:
     """They are handed out as places in memory: 300 rows of one person were 300 people."""
     people = [uuid.UUID(int=7)] * 300 + [uuid.UUID(int=i) for i in range(10)]
-    frame = pl.DataFrame({"id": people, "n": range(310)})
+    frame = made({"id": people, "n": range(310)})
     assert str(frame.schema["id"]) == "Object"
     with pytest.raises(hb.PolicyError, match="a unit is named by"), session(epsilon=1, t=declared(frame)):
         pass

@@ -239,9 +239,9 @@ def _hold_stream(name: str, frame: Any) -> Held:
     problem, begun = None, list[Any]()
     if isinstance(frame, pa.RecordBatchReader):
         problem = "it can be read once; read it into a table first (`reader.read_all()`)"
-    elif isinstance(frame, pa.ChunkedArray) or type(frame).__name__ == "Series":
+    elif isinstance(frame, pa.ChunkedArray) or any(c.__name__ == "Series" for c in type(frame).__mro__):
         problem = "it is a column; make a frame of it"  # of structs it is read like a frame, but for a row that is NULL
-    elif type(frame).__module__.split(".")[0] in _MADE:
+    elif not _MADE.isdisjoint(_makers(frame)):
         problem = (
             "another library makes its rows, and their types, anew each time; hand over the rows as Arrow or polars"
         )
@@ -273,11 +273,16 @@ _MADE: Final = frozenset(("duckdb", "_duckdb", "narwhals", "ibis", "datafusion")
 """Whose frames are questions to something else: one row may decide of what type all others are."""
 
 
+def _makers(frame: Any) -> frozenset[str]:
+    """The packages of a frame's class and of those that it is made of: a subclass is what they are."""
+    return frozenset(c.__module__.split(".")[0] for c in type(frame).__mro__)
+
+
 def _objects_of_polars(frame: Any) -> frozenset[str]:
     """The columns of a frame of polars that are objects of Python: it hands out where they stand in memory, so that
     each row would be a unit of its own.
     """
-    if type(frame).__module__.split(".")[0] != "polars":
+    if "polars" not in _makers(frame):
         return frozenset()
     return frozenset(n for n, kind in zip(frame.columns, frame.dtypes, strict=True) if str(kind) == "Object")
 
