@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,13 @@ import hubbub as hb
 from hubbub.ledger.schedule import SECOND
 from hubbub.ledger.timetable import Scheduled
 from hubbub.service.whole_desk import WholeDesk
+from hubbub.session.ask import joined, release_of
 from hubbub.session.empty import EmptyTables, schema_of
-from hubbub.session.options import written_value
+from hubbub.session.options import Options, written_value
+from hubbub.session.prepare import PricedStatement
 from hubbub.session.run import Order, Outcome
 from hubbub.session.runner import Runner
+from hubbub.session.statement import estimates_of, evaluated
 from service.helpers import SPACE, World
 
 AT = {"epsilon": "1"}
@@ -178,3 +182,84 @@ def test_neither_part_of_a_refined_answer_is(world: Edited, options: dict[str, A
     world.refused(both)
     world.edit()
     assert world.desk.answer("ada", both)["answer"] == before
+
+
+def test_no_reading_of_a_stored_draw_forgets_that(world: Edited) -> None:
+    """Below the doors: whatever reads the numbers of a draw compares whose they are."""
+    stored = world.ledger.record.release(world.asked(WARDS))
+    assert stored is not None
+    door, given = world.desk._door, Options.from_wire(AT)
+    with Runner(declared(world.wards, w=hb.one_of("c", "b", "a"))) as other:
+        asked = other._data.ask(WARDS, given, world.ledger.balance.budget)
+        assert isinstance(asked, PricedStatement)
+        for read in (
+            lambda: estimates_of(asked, stored),
+            lambda: evaluated(door, asked, stored),
+            lambda: release_of(door, asked, given, stored, charged=False),
+            lambda: joined(door, asked, stored, hb.Release(Fraction(0), False, "", {})),
+        ):
+            with pytest.raises(hb.QueryError, match="declared then"):
+                read()
+
+
+def waiting(world: Edited, sqls: list[str], **more: Any) -> list[str]:
+    """Questions of eve's that wait behind one that has begun."""
+    world.desk.ask("bob", COUNT, AT, "first")
+    return [world.desk.ask("eve", sql, AT | more, f"r{n}")["id"] for n, sql in enumerate(sqls)]
+
+
+def left(world: Edited, who: str = "eve") -> list[Any]:
+    return [(each["left"], each["yours"]["spent"]) for each in world.desk.budget(who)["spaces"]]
+
+
+@pytest.mark.parametrize("name", ["order", "fewer", "text"])
+def test_what_waits_while_the_policy_is_edited_is_not_run(world: Edited, name: str) -> None:
+    charges = waiting(world, [WARDS.replace(" GROUP", f" WHERE x > {n} GROUP") for n in range(5)])
+    assert [spent for _, spent in left(world)] == ["5"]
+    world.edit(**EDITS[name])
+    world.until(60)
+    assert {world.desk.answer("eve", charge)["state"] for charge in charges} == {"no answer"}
+    assert [spent for _, spent in left(world)] == ["0"]
+    assert "eve" not in world.ledger.balance.failures(SPACE)
+    assert sum("is not run" in line for line in world.lines) == 5
+    assert world.desk.ask("eve", COUNT, {"epsilon": "0.5"}, "anew")["state"] == "asked"
+    world.edit()
+    assert world.asked(WARDS)
+
+
+def test_what_waits_while_a_public_file_is_edited_is_not_run(world: Edited) -> None:
+    one = NAMED.replace(" GROUP", " WHERE x > {n} GROUP")
+    charges = waiting(world, [one.format(n=n) for n in range(4)])
+    found = world.desk.ask("eve", one.format(n=7), AT | {"max_rows": "auto"}, "found")["id"]
+    other = world.desk.ask("eve", MEAN, AT, "other")["id"]
+    shared = world.desk.ask("ada", one.format(n=1), AT, "shared")["id"]
+    bounds = world.desk.check_bounds("eve", one.format(n=9), AT, "bounds")["id"]
+    failures = world.ledger.balance.failures(SPACE)
+    write(world.wards, "abcd")
+    world.until(80)
+    told = [world.desk.answer("eve", charge)["state"] for charge in (*charges, found, bounds)]
+    assert (set(told), world.desk.answer("ada", shared)["state"]) == ({"no answer"}, "no answer")
+    assert world.desk.answer("eve", other)["state"] == "answered"
+    assert [spent for _, spent in left(world)] == ["1"]
+    assert [spent for _, spent in left(world, "ada")] == ["0"]
+    assert world.ledger.balance.failures(SPACE) == failures
+    assert sum("is not run" in line for line in world.lines) == 6
+
+
+def test_what_waits_over_a_restart_without_an_edit_is_run(world: Edited) -> None:
+    charges = waiting(world, [NAMED, WARDS, MEAN])
+    charges.append(world.desk.check_bounds("eve", NAMED, AT, "bounds")["id"])
+    world.restart()
+    world.until(60)
+    assert {world.desk.answer("eve", charge)["state"] for charge in charges} == {"answered"}
+
+
+def test_what_a_plan_paid_for_stays_paid_where_it_is_not_run(world: Edited) -> None:
+    """What a plan did not use came back when it was charged: it is closed."""
+    world.desk.ask("bob", COUNT, AT, "first")
+    placed = world.desk.plan("eve", [{"sql": sql, "options": AT} for sql in (NAMED, MEAN)], "plan")
+    spent = left(world)
+    write(world.wards, "abcd")
+    world.until(60)
+    assert [world.desk.answer("eve", one["id"])["state"] for one in placed] == ["no answer", "answered"]
+    assert left(world) == spent

@@ -24,8 +24,8 @@ import json
 import uuid
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from dataclasses import dataclass, replace
+from typing import Any
 
 from hubbub.errors import BudgetError, PolicyError, QueryError
 from hubbub.ledger import incidents
@@ -51,40 +51,22 @@ from hubbub.ledger.schedule import (
     microseconds,
     place,
 )
+from hubbub.ledger.scheduled import (
+    OUTCOME,
+    STOPPED,
+    Scheduled,
+    brought,
+    fate_of,
+    one_where,
+    paying,
+    pending_of,
+    rows_of,
+    untold_of,
+)
 from hubbub.ledger.under_way import UnderWay
-from hubbub.ledger.wording import is_commitment, shown, shown_by, without_now, words_of
+from hubbub.ledger.wording import is_commitment, shown_by, without_now
 
 __all__ = ["Asking", "Fate", "Queue", "QueueFull", "Scheduled", "Timetable"]
-
-_STOPPED: Final = 0  # the row of `pending` that says when the service stopped, with nothing running
-
-
-@dataclass(frozen=True)
-class Scheduled:
-    """A question of the service. id: of its charge, or of the reading's where it shares another's fate. ask: as another
-    process reads it. incident: drawn at submission, whatever happens.
-    """
-
-    id: str
-    serial: int
-    analyst: str
-    space: str
-    sql: str
-    ask: str
-    incident: str
-    slot: Slot
-    shares: str | None = None
-    new: bool = field(default=False, compare=False)
-
-    @property
-    def paid_by(self) -> str:
-        """The charge that is drawn."""
-        return self.shares or self.id
-
-    @property
-    def capped(self) -> bool:
-        """Whether it may use less than it was charged: what it does not use comes back at its release."""
-        return not is_commitment(self.ask) and json.loads(self.ask).get("capped") is True
 
 
 @dataclass(frozen=True)
@@ -183,7 +165,7 @@ class Timetable:
         whose_alone = None if shared else asked.analyst
         if not fresh and answers_to(writer.connection, asked.space, asked.question_key, asked.epsilon, whose_alone):
             raise IsStored("this was answered meanwhile. Ask it again: what is stored is free. Nothing was charged.")
-        untold = _untold(writer.connection, at)
+        untold = untold_of(writer.connection, at)
         waiting = [each for each in untold if each.slot.time(at) < each.slot.due]
         target = None if fresh else _under_way(writer.connection, untold, asked, shared)
         if target is not None and target.analyst == asked.analyst:
@@ -199,60 +181,70 @@ class Timetable:
         if refused is not None:
             return refused
         _write(writer, made.id, slot, target, uuid.uuid4().hex[:12], one.ask)
-        done = _one(writer.connection, "c.id = ?", made.id)
+        done = one_where(writer.connection, "c.id = ?", made.id)
         assert done is not None
         return replace(done, new=True)
 
-    def tick(self, queue: Queue | None = None) -> list[Scheduled]:
+    def tick(
+        self, queue: Queue | None = None, *, changed: Callable[[Scheduled], bool] = lambda _: False
+    ) -> list[Scheduled]:
         """Write what has come: the starts and releases until now, in the order of their times. What is to run now.
 
-        queue: where what was to start and to end while nobody looked, as in a machine's sleep, gets a new slot."""
+        queue: where what was to start and to end while nobody looked, as in a machine's sleep, gets a new slot.
+        changed: whether what a question reads is declared otherwise by now. It is not run then, as can be said from
+        declarations alone: it gets its links as any other, is 'withdrawn' at its release, and counts as no failure.
+        """
         with self._handle.reading() as connection:
             at = self._moment(moment(connection))
-            if not any(_comes(one, state) <= one.slot.time(at) for one, state, _ in _pending(connection)):
-                return []
+            coming = [
+                (one, state) for one, state, _ in pending_of(connection) if _comes(one, state) <= one.slot.time(at)
+            ]
+        if not coming:
+            return []
+        others = {one.serial for one, state in coming if state == "waiting" and changed(one)}
         begun = []
         with self._handle.writing() as writer:
             at = self._moment(writer.time)
             if queue is not None:
-                pending = [one for one, state, _ in _pending(writer.connection) if state == "waiting"]
+                pending = [one for one, state, _ in pending_of(writer.connection) if state == "waiting"]
                 missed = {one.serial for one in pending if one.slot.ends <= one.slot.time(at)}
-                keep = [one.slot for one in _untold(writer.connection, at) if one.slot.time(at) < one.slot.ends]
+                keep = [one.slot for one in untold_of(writer.connection, at) if one.slot.time(at) < one.slot.ends]
                 free = free_lanes(keep, queue.lanes, at, queue.tick) if missed else []
                 _move(writer, at, queue, free, missed, [])
-            coming = [
-                (when, one.serial, one, _brought(state, payload), is_start)
-                for one, state, payload in _pending(writer.connection)
+            due = [
+                (when, one.serial, one, brought(state, payload), is_start)
+                for one, state, payload in pending_of(writer.connection)
                 for when, is_start in ((one.slot.starts, True), (one.slot.due, False))
                 if when <= one.slot.time(at) and (state == "waiting" or not is_start)
             ]
-            for _, _, one, brought, is_start in sorted(coming, key=lambda each: (each[0], each[1])):
+            for _, _, one, outcome, is_start in sorted(due, key=lambda each: (each[0], each[1])):
                 if is_start:
-                    _draw(writer, one)
-                    begun += [one] if one.slot.time(at) < one.slot.ends else []
+                    _draw(writer, one, "changed" if one.serial in others else "drawing")
+                    begun += [one] if one.slot.time(at) < one.slot.ends and one.serial not in others else []
                 else:
-                    self._tell(writer, one, *brought)
+                    payload, used, is_run = outcome
+                    self._tell(writer, one, payload, used, is_run=is_run and one.serial not in others)
         return begun
 
-    def _tell(self, writer: Writer, one: Scheduled, payload: str | None, used: Total | None) -> None:
-        """The outcome of a question at its release: two links, and those of what it did not use."""
+    def _tell(
+        self, writer: Writer, one: Scheduled, payload: str | None, used: Total | None, *, is_run: bool = True
+    ) -> None:
+        """The outcome of a question at its release: two links, and those of what it did not use: of one that was not
+        run all of it comes back, unless a plan paid for it, which is closed.
+        """
         books = AccountState().begin(writer.connection, None)
         try:
             check_failures(books, one.space, one.analyst, self._handle.rules)
             state = "failed" if payload is None else "stored"
         except PolicyError:
             state = "withdrawn"
-        if one.capped:
+        state, used = (state, used) if is_run else ("withdrawn", Total())
+        if one.capped or not is_run:
             budget = self._handle.budget(writer.connection, one.space)
-            sharing = writer.connection.execute(
-                "SELECT c.id FROM schedule AS s JOIN charge AS c ON c.serial = s.charge WHERE s.shares = ? "
-                "GROUP BY c.id, c.serial ORDER BY c.serial",
-                (one.serial,),
-            ).fetchall()
-            for charge_id in (one.id, *(shared for (shared,) in sharing)):
-                (entry,) = entries(writer.connection, "WHERE charge.id = ?", charge_id)
-                kept = used if used is not None and state == "stored" else entry.spend
-                return_unused(writer, charge_id, kept, budget, self._handle.rules)
+            for entry in paying(writer.connection, one):
+                kept = used if used is not None and (state == "stored" or not is_run) else entry.spend
+                if one.capped or entry.block is None:
+                    return_unused(writer, entry.id, kept, budget, self._handle.rules)
         if state == "stored":
             writer.append("release", one.serial, payload)
         else:
@@ -271,7 +263,7 @@ class Timetable:
         """
         with self._handle.writing() as writer:
             at = self._moment(writer.time)
-            for one, state, _ in _pending(writer.connection):
+            for one, state, _ in pending_of(writer.connection):
                 if one.id == charge_id and state == "drawing" and one.slot.time(at) < one.slot.ends:
                     text = None if payload is None else checked_text(payload, "release")
                     if text is None or used is None:
@@ -295,65 +287,72 @@ class Timetable:
         """
         with self._handle.writing() as writer:
             ask = writer.connection.execute
-            stopped = ask("SELECT payload FROM pending WHERE charge = ?", (_STOPPED,)).fetchone()
-            ask("DELETE FROM pending WHERE charge = ?", (_STOPPED,))
+            stopped = ask("SELECT payload FROM pending WHERE charge = ?", (STOPPED,)).fetchone()
+            ask("DELETE FROM pending WHERE charge = ?", (STOPPED,))
             at = self._moment(writer.time)
             waiting: set[int] = set()
-            for one, state, _ in _pending(writer.connection):
+            for one, state, _ in pending_of(writer.connection):
                 if state == "waiting":
                     waiting.add(one.serial)
-                elif not (stopped and one.slot.ends <= int(stopped[0])):
+                elif state != "changed" and not (stopped and one.slot.ends <= int(stopped[0])):
                     _set(writer.connection, one.serial, "failure", None)
-            untold = _untold(writer.connection, at)
+            untold = untold_of(writer.connection, at)
             unstarted = [one.serial for one in untold if one.slot.time(at) < one.slot.starts]
             moved = _move(writer, at, queue, [at.wall] * queue.lanes, waiting, unstarted)
-            return [moved_row for moved_row in _rows(writer.connection, "s.due > ?", at.wall) if moved_row.id in moved]
+            return [
+                moved_row for moved_row in rows_of(writer.connection, "s.due > ?", at.wall) if moved_row.id in moved
+            ]
 
     def stop(self) -> None:
         """Note that the service stops in good order: what was run until now was run to its end."""
         with self._handle.writing() as writer:
-            values = _STOPPED, "stopped", str(microseconds(writer.time))
-            writer.connection.execute("DELETE FROM pending WHERE charge = ?", (_STOPPED,))
+            values = STOPPED, "stopped", str(microseconds(writer.time))
+            writer.connection.execute("DELETE FROM pending WHERE charge = ?", (STOPPED,))
             writer.connection.execute("INSERT INTO pending VALUES (?, ?, ?)", values)
 
     def next_time(self) -> int | None:
         """The wall time of the next start or release; None where nothing waits."""
         with self._handle.reading() as connection:
-            return min((_comes(one, state) for one, state, _ in _pending(connection)), default=None)
+            return min((_comes(one, state) for one, state, _ in pending_of(connection)), default=None)
+
+    def waiting(self) -> list[Scheduled]:
+        """What has not started yet, oldest first."""
+        with self._handle.reading() as connection:
+            return [one for one, state, _ in pending_of(connection) if state == "waiting"]
 
     def running_now(self) -> list[Scheduled]:
         """What has started and was not told yet."""
         with self._handle.reading() as connection:
-            return [one for one, state, _ in _pending(connection) if state != "waiting"]
+            return [one for one, state, _ in pending_of(connection) if state != "waiting"]
 
     def find(self, charge_id: str) -> Scheduled | None:
         """A question by its id; None where the service has none."""
         with self._handle.reading() as connection:
-            return _one(connection, "c.id = ?", charge_id)
+            return one_where(connection, "c.id = ?", charge_id)
 
     def of(self, analyst: str) -> list[Scheduled]:
         """The questions of an analyst, oldest first."""
         with self._handle.reading() as connection:
-            return _rows(connection, "c.analyst = ?", analyst)
+            return rows_of(connection, "c.analyst = ?", analyst)
 
     def everybody(self) -> list[Scheduled]:
         """All questions of the service, oldest first."""
         with self._handle.reading() as connection:
-            return _rows(connection, "1 = 1")
+            return rows_of(connection, "1 = 1")
 
     def fate(self, one: Scheduled) -> Fate:
         """What is told of a question now."""
         with self._handle.reading() as connection:
             if one.slot.time(self._moment(moment(connection))) < one.slot.due:
                 return "asked"
-            return _fate(connection.execute(f"{_OUTCOME} AND charge.id = ?", (one.paid_by,)).fetchone())
+            return fate_of(connection.execute(f"{OUTCOME} AND charge.id = ?", (one.paid_by,)).fetchone())
 
     def fates(self, several: Sequence[Scheduled]) -> list[Fate]:
         """What is told of each of some questions now."""
         with self._handle.reading() as connection:
             at = self._moment(moment(connection))
-            outcomes = {row[1]: row for row in connection.execute(_OUTCOME).fetchall()}
-        return ["asked" if one.slot.time(at) < one.slot.due else _fate(outcomes.get(one.paid_by)) for one in several]
+            outcomes = {row[1]: row for row in connection.execute(OUTCOME).fetchall()}
+        return ["asked" if one.slot.time(at) < one.slot.due else fate_of(outcomes.get(one.paid_by)) for one in several]
 
     def links(self, one: Scheduled) -> dict[str, Any]:
         """Where a question stands in the chain, for its analyst: hashes, no numbers; the head as of its outcome."""
@@ -370,75 +369,13 @@ class Timetable:
         return {"ledger": self._handle.id, "charge": {"hash": charge}, **shown}
 
 
-_OUTCOME: Final = (
-    "SELECT step.state, charge.id FROM charge JOIN step ON step.charge = charge.serial WHERE "
-    "step.state IN ('stored', 'failed', 'withdrawn')"
-)
-
-
-def _fate(row: Sequence[Any] | None) -> Fate:
-    return "asked" if row is None else "answered" if row[0] == "stored" else "no answer"
-
-
-_SELECT: Final = (
-    f"SELECT c.id, c.serial, c.analyst, c.unit_space, {words_of('charge', 'c')}, {words_of('schedule', 's')}, "
-    "s.incident, s.lane, s.made, s.running, s.boot, s.starts, s.ends, s.due, "
-    "(SELECT o.id FROM charge AS o WHERE o.serial = s.shares) "
-    "FROM schedule AS s JOIN charge AS c ON c.serial = s.charge "
-    "WHERE s.serial = (SELECT max(l.serial) FROM schedule AS l WHERE l.charge = s.charge) AND "
-)
-
-
-def _rows(connection: Connection, where: str, *parameters: str | int) -> list[Scheduled]:
-    """Questions with their last slots, oldest first."""
-    rows = connection.execute(f"{_SELECT}{where} ORDER BY c.serial", parameters).fetchall()
-    return [_read(row) for row in rows]
-
-
-def _untold(connection: Connection, at: Moment) -> list[Scheduled]:
-    """What was not told yet, oldest first: what is due later by the wall clock; what is due by that alone, as it was
-    set forward; and what is due, and no tick has come since.
-    """
-    under_way = "SELECT charge FROM pending"
-    return _rows(connection, f"(s.due > ? OR s.charge IN ({under_way}) OR s.shares IN ({under_way}))", at.wall)
-
-
-def _one(connection: Connection, where: str, *parameters: str | int) -> Scheduled | None:
-    return next(iter(_rows(connection, where, *parameters)), None)
-
-
-def _read(row: Sequence[Any]) -> Scheduled:
-    identity, serial, analyst, space, sql, ask, incident, lane, made, running, boot, starts, ends, due, shares = row
-    slot = Slot(lane, Moment(made, running, boot), starts, ends, due)
-    return Scheduled(identity, serial, analyst, space, shown(sql), ask, incident, slot, shares)
-
-
-def _pending(connection: Connection) -> list[tuple[Scheduled, str, str | None]]:
-    """What was not told yet, with its state and what its run brought; oldest first."""
-    kept = connection.execute(
-        "SELECT charge, state, payload FROM pending WHERE charge <> ? ORDER BY charge", (_STOPPED,)
-    ).fetchall()
-    if not kept:
-        return []
-    known = {one.serial: one for one in _rows(connection, "s.charge IN (SELECT charge FROM pending)")}
-    return [(known[serial], state, payload) for serial, state, payload in kept]
-
-
-def _brought(state: str, payload: str | None) -> tuple[str | None, Total | None]:
-    """What a run brought, as it was staged: its answer, and what it used where that is less than was charged."""
-    if state != "part" or payload is None:
-        return payload, None
-    used, text = json.loads(payload)
-    return text, Total.read(*used)
-
-
 def _comes(one: Scheduled, state: str) -> int:
     return one.slot.starts if state == "waiting" else one.slot.due
 
 
-def _draw(writer: Writer, one: Scheduled) -> None:
+def _draw(writer: Writer, one: Scheduled, state: str) -> None:
     writer.append("step", one.serial, "drawing", None, None)
-    _set(writer.connection, one.serial, "drawing", None)
+    _set(writer.connection, one.serial, state, None)
 
 
 def _set(connection: Connection, serial: int, state: str, payload: str | None) -> None:
@@ -457,8 +394,8 @@ def _move(
 ) -> list[str]:
     """New slots from now on, in the old order, for what waits, whoever shares it, and others. The charges moved."""
     moved: list[str] = []
-    for one in _untold(writer.connection, at) if waiting or others else ():
-        target = None if one.shares is None else _one(writer.connection, "c.id = ?", one.shares)
+    for one in untold_of(writer.connection, at) if waiting or others else ():
+        target = None if one.shares is None else one_where(writer.connection, "c.id = ?", one.shares)
         if (target or one).serial not in waiting and one.serial not in others:
             continue
         slot = place(at, one.slot.ends - one.slot.starts, free, queue.tick)
@@ -500,7 +437,7 @@ def _requested(connection: Connection, asked: Charge, ask: str) -> Scheduled | N
     ).fetchone()
     if row is None:
         return None
-    known = _one(connection, "c.id = ?", row[0])
+    known = one_where(connection, "c.id = ?", row[0])
     if known is not None and is_commitment(known.ask):
         raise QueryError(
             f"the idempotency key {asked.request!r} stands for a question whose text was removed. Use a new key: what "

@@ -29,6 +29,7 @@ from hubbub.ledger.records import IsStored
 from hubbub.ledger.schedule import SECOND, instant
 from hubbub.ledger.timetable import Queue, Scheduled
 from hubbub.ledger.wording import is_commitment
+from hubbub.service.as_asked import AsAsked
 from hubbub.service.declared import Declared
 from hubbub.service.forms import OtherQuestion, Shown, brought, clauses_told, shown_as, written
 from hubbub.service.sent import as_sent, capped, check_form, check_most, finds, is_about_bounds, question_text
@@ -92,17 +93,19 @@ class Desk:
         self._times, self._start, self._planned = times, start, planned
         self._door = Door(data, ledger, analyst="nobody", policy=policy)
         self.declared = Declared(data, times, self._half_width)
+        self._as_asked = AsAsked(data, ledger, again=self._request_again, log=log)
         self.requests: Requests | None = None  # where a question may have to wait for a yes
 
     def tick(self) -> None:
         """Do what has come: outcomes are told, and what is to run now is started."""
-        for one in self.ledger.timetable.tick(self.queue):
+        for one in self.ledger.timetable.tick(self.queue, changed=self._as_asked.changed):
             self._start(one, self._order(one))
 
     def finished(self, one: Scheduled, outcome: Outcome) -> bool:
         """What a run brought, kept aside until its release. Whether it came in time, and is an outcome of it: what it
         says that it found is known in later questions.
         """
+        self._as_asked.finished(one)
         if outcome.payload is not None and finds(one) and bounds_in(outcome.payload) is None:
             return False
         used = None if outcome.used is None else Total.of(outcome.used)
@@ -221,9 +224,13 @@ class Desk:
     ) -> Scheduled:
         sent = replace(made, ask=partial(as_sent, made))
         one = door.submit(sent, name=request, version=version, length=length, queue=self.queue, fresh=fresh)
-        if one.new:
-            self.log(f"asked {one.id} by {one.analyst}, told at {instant(one.slot.due)}")
+        self._placed_now(one, made)
         return one
+
+    def _placed_now(self, one: Scheduled, made: Request) -> None:
+        if one.new:
+            self._as_asked.submitted(one, made)
+            self.log(f"asked {one.id} by {one.analyst}, told at {instant(one.slot.due)}")
 
     def answer(
         self,
@@ -315,6 +322,7 @@ class Desk:
         """After a start of the service, once runners are ready."""
         for one in self.ledger.timetable.restart(self.queue):
             self.log(f"moved {one.id}, told at {instant(one.slot.due)}")
+        self._as_asked.started_again()
         self.tick()
 
     def _plan(self, sql: str, given: Options, now: datetime | None = None, *, analyst: str | None = None) -> Planned:
@@ -417,6 +425,13 @@ class Desk:
         if shown.form == "json":
             told["clauses"] = clauses_told(asked.sql)
         return {**told, **self._answer(door, asked, given, stored, charged=charged, first=first, shown=shown)}
+
+    def _request_again(self, one: Scheduled) -> Request:
+        """What a question asks the door for, planned anew from its own words."""
+        if is_about_bounds(one):
+            return self._bounds_again(one).request(self.data)
+        asked, given = self._again(one)
+        return request_of(asked.knowing(json.loads(one.ask).get("known", {})), self.data, given)
 
     def _bounds_again(self, one: Scheduled) -> AskedBounds:
         """What was asked about a question's limits, planned anew from its own words."""

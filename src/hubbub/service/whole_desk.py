@@ -334,9 +334,8 @@ class WholeDesk(Desk):
             sql=text, details=by_token(planned(events), door.token), purpose=door.purpose,
         )  # fmt: skip
         placed = door.submit_plan(plan, questions, queue=self.queue)
-        for one in placed:
-            if one.new:
-                self.log(f"asked {one.id} by {one.analyst}, told at {instant(one.slot.due)}")
+        for one, (_, wanted) in zip(placed, made, strict=True):
+            self._placed_now(one, wanted)
         return placed
 
     def _of_plan(self, door: Door, one: Any, given: Options, placed: Mapping[str, Scheduled]) -> dict[str, Any]:

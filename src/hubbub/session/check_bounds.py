@@ -312,6 +312,7 @@ def _request(data: OpenTables, asked: PricedStatement, searches: Sequence[Search
             "mechanism": "discrete Laplace" if asked.amount.spend.pure else "discrete Gaussian",
         },
         steps=steps,
+        public=asked.public,
     )
 
 

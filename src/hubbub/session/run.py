@@ -63,10 +63,10 @@ class Request:
     """What is asked for, before it is charged: everything here is public.
 
     kind: of question, such as "sql". text: as people read it. ask: as another process reads it. tables: the private
-    tables it reads. epsilon: what it is asked for at. event: what it runs, or may run at most. key: the name of
-    the question, equal for equal ones, given the version of the rows. details: for the receipt. steps: given the bits
-    of a test, or None. capped: whether it may run less than its event. public_words: whether a QueryError of its steps
-    is about public values alone, so that it may be shown.
+    tables it reads. epsilon: what it is asked for at. event: what it runs, or may run at most. key: its name, equal for
+    equal ones, given the version of the rows. details: for the receipt. steps: given the bits of a test, or None.
+    capped: whether it may run less. public_words: whether a QueryError of its steps is about public values alone, so
+    that it may be shown. public: the public tables it reads.
     """
 
     kind: str
@@ -81,6 +81,7 @@ class Request:
     steps: Callable[[Bits | None], Steps] = field(repr=False)
     capped: bool = False
     public_words: bool = False
+    public: tuple[str, ...] = ()
 
     @property
     def dataset(self) -> str:

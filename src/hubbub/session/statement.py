@@ -81,6 +81,7 @@ def request_of(asked: PricedStatement, data: OpenTables, options: Options) -> Re
         capped=asked.looks is not None or (asked.finding is not None and asked.finding.due > 0),
         # A part that reads releases fails on their values, and one that reads public tables on theirs.
         public_words=any(asked.leaves(q) for q in range(len(asked.plans))),
+        public=asked.public,
     )
 
 
