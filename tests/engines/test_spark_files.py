@@ -292,10 +292,10 @@ def test_a_name_that_looks_like_a_type_hides_none(theirs: Any, tmp_path: Path) -
     pq.write_table(pa.table({name: moments("ms", None, FAR), "b": [1, 2, 3]}), tmp_path / "t.parquet")
     java = theirs._jvm
     place = java.org.apache.hadoop.fs.Path(str(tmp_path / "t.parquet"))
-    stored = _of_parquet(java, place, theirs._jsparkSession.sessionState().newHadoopConf())
+    stored = _of_parquet(java, place, theirs._jsparkSession.sessionState())
     assert _fails("parquetfileformat", "TIMESTAMP", stored.get(name.lower()))
     pq.write_table(pa.table({"at": moments("us", None, 1), "b": [1, 2, 3]}), tmp_path / "t.parquet")
-    stored = _of_parquet(java, place, theirs._jsparkSession.sessionState().newHadoopConf())
+    stored = _of_parquet(java, place, theirs._jsparkSession.sessionState())
     assert not _fails("parquetfileformat", "TIMESTAMP", stored.get("at"))
 
 

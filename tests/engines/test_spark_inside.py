@@ -105,11 +105,11 @@ def test_a_file_is_looked_at_whatever_it_is_called(theirs: Any, tmp_path: Path, 
 def test_each_of_a_table_s_files_of_several_types_is_looked_at(theirs: Any, tmp_path: Path) -> None:
     """Of such files there is no one schema, and a table's name was passed by."""
     for wide, answer in ((pa.int32(), 3), (pa.int64(), "PolicyError")):
-        folder = written(tmp_path / str(wide), "orc", pa.table({"u": pa.array([1], pa.int16())}))
-        written(tmp_path / str(wide), "orc", pa.table({"u": pa.array([2, 2**31 - 1], wide)}), "b")
-        theirs.sql(f"CREATE TABLE several (u INT) USING orc LOCATION '{folder}'")
+        folder = written(tmp_path / str(wide), "orc", pa.table({"n": [1], "u": pa.array([1], pa.int16())}))
+        written(tmp_path / str(wide), "orc", pa.table({"n": [2, 3], "u": pa.array([2, 2**31 - 1], wide)}), "b")
+        theirs.sql(f"CREATE TABLE several (n BIGINT, u INT) USING orc LOCATION '{folder}'")
         try:
-            assert asked("spark:several", UNITS, unit="u") == answer
+            assert asked("spark:several", UNITS, unit="n") == answer
         finally:
             theirs.sql("DROP TABLE several")
 

@@ -26,9 +26,11 @@ from pyspark.sql import SparkSession
 
 from hubbub.engines.spark.session import java_of
 
-__all__ = ["Files", "cuts_moments", "cuts_numbers", "look_again", "of_another_type", "of_several_types", "too_wide"]
+__all__ = ["Files", "cut_columns", "look_again", "of_another_type", "of_several_types", "too_wide"]
 
 _VERSION: Final = "org.apache.spark.version"
+_TOLD: Final = "org.apache.spark.sql.parquet.row.metadata"
+_REBASED: Final = ("org.apache.spark.legacyDateTime", "org.apache.spark.legacyINT96")
 _MOMENT: Final = "TIMESTAMP"
 _DIGITS: Final = 18
 """Decimals of so many digits Spark reads from Parquet as they are stored, and checks none."""
@@ -59,34 +61,75 @@ def too_wide(files: Files, columns: Mapping[str, str], session: SparkSession) ->
 
     columns: those that are read, with their types in Spark.
     """
-    form, asked = files.form, {name: kind for name, kind in columns.items() if _narrow(files.form, kind)}
-    if not asked:
-        return None
+    form = files.form
     for stored in _all_stored(files, session):
-        for name, kind in asked.items():
-            if stored is None or _fails(form, kind, stored.get(name.lower())):
+        for name, kind in columns.items():
+            text = None if stored is None else stored.get(name.lower())
+            if _misread(kind, text or "") or (_narrow(form, kind) and (stored is None or _fails(form, kind, text))):
                 return name
     return None
 
 
-def cuts_moments(files: Files, columns: Mapping[str, str], session: SparkSession) -> bool:
-    """Whether some column holds moments that are told apart as they are stored, and no longer as Spark reads them."""
-    moments = [name for name, kind in columns.items() if _MOMENT in kind]
-    if not moments:
-        return False
-    every = _all_stored(files, session)
-    return any(stored is None or any("int96" in stored.get(m.lower(), "") for m in moments) for stored in every)
+def cut_columns(files: Files, columns: Mapping[str, str], session: SparkSession) -> Set[str]:
+    """Which columns may hold values that are told apart as they are stored, and no longer as Spark reads them.
 
-
-def cuts_numbers(files: Files, columns: Iterable[str], session: SparkSession) -> Set[str]:
-    """Which columns of whole numbers of 8 or 16 bits may be stored as more than these: Parquet and ORC store more bits,
-    of which Spark reads the last ones, and checks none. What Spark has written it has checked.
+    Parquet and ORC store whole numbers and decimals in more bits than their types need, of which Spark reads the last
+    ones, and checks none; of moments of 96 bits it reads microseconds; and of the days of another calendar it makes one
+    of two. What Spark has written holds none of that, but for days of before version 3.
     """
-    asked = set(columns)
+    asked = {name: kind for name, kind in columns.items() if _may_be_cut(files.form, kind)}
     if not asked:
-        return asked
+        return frozenset()
     every = _all_stored(files, session)
-    return {name for name in asked if any(stored is None or stored.get(name.lower()) for stored in every)}
+    return {
+        name
+        for name, kind in asked.items()
+        if any(stored is None or _cuts(files.form, kind, stored.get(name.lower())) for stored in every)
+    }
+
+
+def _may_be_cut(form: str, kind: str) -> bool:
+    words = set(re.findall(r"\w+", kind))
+    return bool(words & (_CUT_OF_ORC if "orc" in form else _CUT_OF_PARQUET))
+
+
+_CUT_OF_PARQUET: Final = {"TINYINT", "SMALLINT", "DATE", _MOMENT, "TIMESTAMP_NTZ", "DECIMAL"}
+_CUT_OF_ORC: Final = _CUT_OF_PARQUET | {"INT"}
+"""Types of Spark, or those inside one; ORC knows no width of whole numbers, and days are such."""
+
+
+def _cuts(form: str, kind: str, stored: str | None) -> bool:
+    """Whether two values of a column as it is stored in one file may be one of this type; None where it is in none."""
+    if stored == "" or "parquet" not in form:
+        return stored != ""
+    if stored is None:
+        return False
+    if "TINYINT" in kind or "SMALLINT" in kind:
+        return True
+    if (_MOMENT in kind or "DATE" in kind) and ("int96" in stored or _OLD in stored):
+        return True
+    return any(_wider(int(digits), stored) for digits in re.findall(r"DECIMAL\((\d+),", kind))
+
+
+def _wider(digits: int, stored: str) -> bool:
+    """Whether decimals of so many digits are stored in more bytes than Spark reads of them."""
+    if digits > _DIGITS:
+        return False
+    most = 4 if digits <= _DIGITS // 2 else 8
+    fixed = re.findall(r"fixed_len_byte_array\((\d+)\)", stored)
+    return "binary" in stored or any(int(n) > most for n in fixed) or (most == 4 and "int64" in stored)
+
+
+def _misread(kind: str, stored: str) -> bool:
+    """Whether Spark reads a column of Parquet as a type that it cannot read once there is a row, or is not that one."""
+    if stored == _OTHERWISE:
+        return True
+    told = re.findall(r"DECIMAL\((\d+),", kind)
+    if told and re.search(r"INTEGER\(\d+,false\)", stored):
+        return kind != "DECIMAL(20,0)" or "INTEGER(64,false)" not in stored
+    # Of more bytes than its digits need, a decimal is read as one of so many digits alone.
+    own = re.findall(r"DECIMAL\((\d+),", stored)
+    return told != own and any(_wider(int(digits), stored) for digits in own)
 
 
 def _narrow(form: str, kind: str) -> bool:
@@ -159,7 +202,7 @@ def _stored(reader: Any, path: str, session: SparkSession, seen: dict[Any, Any])
         try:
             # Spark shows addresses and reads names.
             place = java.org.apache.hadoop.fs.Path(unquote(path))
-            seen[path] = reader(java, place, java_of(session).sessionState().newHadoopConf())
+            seen[path] = reader(java, place, java_of(session).sessionState())
         except Exception:  # one of Java's; its words name files
             return None
     stored: Stored | None = seen[path]
@@ -176,26 +219,55 @@ class _BySpark(dict[str, str]):
         return super().get(key, "")
 
 
-def _of_parquet(java: Any, place: Any, conf: Any) -> Stored:
-    file = java.org.apache.parquet.hadoop.util.HadoopInputFile.fromPath(place, conf)
+def _of_parquet(java: Any, place: Any, state: Any) -> Stored:
+    file = java.org.apache.parquet.hadoop.util.HadoopInputFile.fromPath(place, state.newHadoopConf())
     reader = java.org.apache.parquet.hadoop.ParquetFileReader.open(file)
     try:
         about = reader.getFileMetaData()
+        said = about.getKeyValueMetaData()
         # Arrow hands on what Spark has said of a file that it writes anew.
-        spark = about.getKeyValueMetaData().get(_VERSION) and str(about.getCreatedBy()).startswith("parquet-mr")
+        version, spark = said.get(_VERSION), str(about.getCreatedBy()).startswith("parquet-mr")
+        spark = spark and version is not None
+        rebased = not spark and any(said.get(key) is not None for key in _REBASED)
+        old = version is not None and (rebased or int(str(version).split(".")[0]) < _CALENDAR)
         fields = about.getSchema().getFields()
         columns = [(str(fields[i].getName()), str(fields[i].toString())) for i in range(len(fields))]
+        told = None if spark else said.get(_TOLD)
+        other = set() if told is None else _told_otherwise(java, about.getSchema(), str(told), state)
     finally:
         reader.close()
     # "optional int64 NAME (TIMESTAMP(MILLIS,true))", where a name may look like anything
     apart = ((name, *text.split(" ", 2)[1:]) for name, text in columns)
     stored = {name.lower(): f"{kind}{rest.removeprefix(name)}" for name, kind, rest in apart}
-    return _BySpark({name: text for name, text in stored.items() if "MILLIS" in text}) if spark else stored
+    if old:
+        stored = {name: f"{text} {_OLD}" for name, text in stored.items()}
+    stored |= dict.fromkeys(other, _OTHERWISE)
+    if not spark:
+        return stored
+    days = re.compile("DATE|TIMESTAMP|int96" if old else "MILLIS")
+    return _BySpark({name: text for name, text in stored.items() if days.search(text)})
 
 
-def _of_orc(java: Any, place: Any, conf: Any) -> Stored | None:
+_CALENDAR: Final = 3
+"""The version of Spark since which days are those of one calendar."""
+_OLD: Final = "days of another calendar"
+_OTHERWISE: Final = "of another type than is said"
+
+
+def _told_otherwise(java: Any, schema: Any, told: str, state: Any) -> Set[str]:
+    """The columns of a file, in small letters, of which somebody says another type than they are stored in.
+
+    Spark believes it. told: a schema as its JSON, which a program that writes the file anew has handed on.
+    """
+    converter = java.org.apache.spark.sql.execution.datasources.parquet.ParquetToSparkSchemaConverter(state.conf())
+    own = {name.lower(): dict(_flat("", kind)) for name, kind in _columns(str(converter.convert(schema).json()))}
+    said = {name.lower(): dict(_flat("", kind)) for name, kind in _columns(told)}
+    return {n for n, parts in own.items() if any(not _holds(said.get(n, {}).get(at, ""), k) for at, k in parts.items())}
+
+
+def _of_orc(java: Any, place: Any, state: Any) -> Stored | None:
     files = java.org.apache.orc.OrcFile
-    reader = files.createReader(place, files.readerOptions(conf))
+    reader = files.createReader(place, files.readerOptions(state.newHadoopConf()))
     try:
         spark = _VERSION in list(reader.getMetadataKeys()) and str(reader.getSoftwareVersion()).startswith("ORC Java")
     finally:
@@ -293,8 +365,8 @@ def _holds(kind: str, stored: str) -> bool:
     """Whether each value of one type is the same value in another."""
     if kind == stored or stored == "void" or (kind, stored) in _HOLD:
         return True
-    if kind in _WHOLE and stored in _WHOLE:
-        return _WHOLE.index(kind) >= _WHOLE.index(stored)
+    if kind in _WHOLE:
+        return stored in _WHOLE and _WHOLE.index(kind) >= _WHOLE.index(stored)
     wide, narrow = _digits(kind), _digits(stored)
     if wide is None or narrow is None:
         return False
@@ -306,6 +378,6 @@ def _holds(kind: str, stored: str) -> bool:
 def _digits(kind: str) -> tuple[int, int] | None:
     """How many digits a type has before its point, and behind it."""
     if kind in _WHOLE:
-        return (3, 5, 10, 20)[_WHOLE.index(kind)], 0
+        return 20 if kind == "long" else 10, 0  # Spark reads a decimal from all of 32 or 64 bits
     decimal = re.fullmatch(r"decimal\((\d+),(\d+)\)", kind)
     return None if decimal is None else (int(decimal[1]) - int(decimal[2]), int(decimal[2]))

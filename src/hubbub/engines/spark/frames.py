@@ -18,8 +18,7 @@ from hubbub.engines.fields import CUT
 from hubbub.engines.spark.computed import children_of, unsure
 from hubbub.engines.spark.files import (
     Files,
-    cuts_moments,
-    cuts_numbers,
+    cut_columns,
     look_again,
     of_another_type,
     of_several_types,
@@ -49,9 +48,7 @@ _PHYSICAL: Final = {
 
 def physical_of(frame: DataFrame, session: SparkSession) -> list[tuple[str, str]]:
     """The columns of a frame with their physical types; those of which reading makes one of several are marked."""
-    leaves = _leaves(frame)
-    cut = any(cuts_moments(leaf.files, leaf.read, session) for leaf in leaves)
-    merged, physical = _merged(frame, session), []
+    merged, physical = _merged(frame, session), list[tuple[str, str]]()
     for i, (name, kind) in enumerate(frame.dtypes):
         base = kind.split("(")[0]
         if base == "decimal":
@@ -60,24 +57,22 @@ def physical_of(frame: DataFrame, session: SparkSession) -> list[tuple[str, str]
             word = "VARCHAR"
         else:
             word = _PHYSICAL.get(kind, f"{kind}[]")  # of no kind that a question can name
-        short = (cut and word.startswith("TIMESTAMP")) or i in merged
-        physical.append((name, f"{word}{CUT}" if short else word))
+        physical.append((name, f"{word}{CUT}" if i in merged else word))
     return physical
 
 
 def _merged(frame: DataFrame, session: SparkSession) -> Set[int]:
     """The places of the columns in which two values that are stored are one.
 
-    Of names of folders read as numbers, `01` and `1`; and of whole numbers of 8 or 16 bits that Spark has not written
-    the last bits alone.
+    Of names of folders read as numbers, `01` and `1`; and of what Spark has not written, those that it cuts.
     """
     plan = frame._jdf.queryExecution().analyzed()  # not what is cached: of that the columns have other numbers
     nodes = list(_nodes(plan, None))
     java: Any = frame.sparkSession._jvm
     merged = set[int]()
     for leaf in (_leaf(node, None, java) for node, _, above in nodes if above is None):
-        cut = cuts_numbers(leaf.files, leaf.small, session)
-        merged |= leaf.folders | {number for name, number in leaf.small.items() if name in cut}
+        cut = cut_columns(leaf.files, leaf.every, session)
+        merged |= leaf.folders | {leaf.numbers[name] for name in cut}
     if not merged:
         return frozenset()
     for node, _, _ in reversed(nodes):  # from the leaves on
@@ -129,7 +124,7 @@ def types_from_rows(frame: DataFrame, session: SparkSession) -> str | None:
     # A folder is named by a value of the rows in it: with one more person's, all numbers of a column may become texts.
     guessed = str(frame.sparkSession.conf.get(_GUESSED)).lower() != "false"
     guessed = guessed or any(kind == "void" for _, kind in frame.dtypes)  # where no folder has a value yet
-    if guessed and any(leaf.parted for leaf in leaves):
+    if any(leaf.guessed or (guessed and leaf.parted) for leaf in leaves):
         return (
             "Spark guesses the types of its partitions' columns from the names of all folders, so one row can change "
             f"the type of everybody's values. Set {_GUESSED} to false, and read it again: they are then texts, or of "
@@ -184,11 +179,12 @@ _BY_PLACE: Final = "orc.force.positional.evolution"
 _COMPUTED: Final = "checkpoint"
 _BESIDE: Final = "__metadata_col"
 """What Spark says of a column that is not in the files: `_metadata`, with a row's place in its file."""
+_PLACE: Final = "_tmp_metadata_row_index"
+"""That place, under the name by which Spark fills it in by itself where a schema has it."""
 _IN_MEMORY: Final = (_COMPUTED, "LocalRelation", "OneRowRelation", "EmptyRelation", "Range")
 _HANDED: Final = {"LocalRelation", "OneRowRelation"}
 """Rows that the program has handed over; of the second kind each is written as what is selected."""
 _FILE_TABLES: Final = ("parquettable", "orctable")
-_SMALL: Final = ("TINYINT", "SMALLINT")
 _READS: Final = ("parquetfileformat", "orcfileformat", *_FILE_TABLES)
 """The classes that read formats which keep rows apart."""
 
@@ -227,9 +223,10 @@ class _Leaf:
     """What a frame is read from. kind: the class of its node. form: that of what reads files, in small letters, or "".
 
     read: the columns that the frame reads, with their types. files: addresses. schema: of the files, as JSON.
-    parted: whether columns come from the names of folders; folders: which ones, by number, but for texts. small: the
-    numbers of the columns that are whole numbers of 8 or 16 bits, or have such inside. of_rows: a column that no file
-    holds, such as `_metadata`. session: by whose settings the files are read, a Java object.
+    parted: whether columns come from the names of folders; guessed: whether it was Spark that found the types of
+    such columns, when it was read; folders: which ones, by number, but for texts. every: all its
+    columns, with their types, and numbers: what the plan calls them by. of_rows: a column that no file holds, such as
+    `_metadata`. session: by whose settings the files are read, a Java object.
     """
 
     kind: str
@@ -239,8 +236,10 @@ class _Leaf:
     files: Files
     schema: str = ""
     parted: bool = False
+    guessed: bool = False
     folders: Set[int] = frozenset()
-    small: Mapping[str, int] = field(default_factory=dict)
+    every: Mapping[str, str] = field(default_factory=dict)
+    numbers: Mapping[str, int] = field(default_factory=dict)
     of_rows: str | None = None
     session: Any = None
 
@@ -352,8 +351,8 @@ def _leaf(node: Any, wanted: Set[int] | None, java: Any) -> _Leaf:
     files = Files(form) if listed is None else Files(form, list(listed.inputFiles()), _listing(listed, java))
     parted = set() if parts is None else {name.lower() for name, _ in _fields(parts)}
     typed = [a for a in output if a.name().lower() in parted and not a.dataType().sql().startswith("STRING")]
-    folders = {a.exprId().id() for a in typed}
-    beside = [a.name() for a in output if a.metadata().contains(_BESIDE)]
+    guessed = {a.name().lower() for a in typed} - _given(listed, java) if typed else set()
+    beside = [a.name() for a in output if a.metadata().contains(_BESIDE) or a.name().lower() == _PLACE]
     return _Leaf(
         kind,
         form,
@@ -362,8 +361,10 @@ def _leaf(node: Any, wanted: Set[int] | None, java: Any) -> _Leaf:
         files,
         "" if schema is None else schema.json(),
         bool(parted),
-        folders,
-        {a.name(): a.exprId().id() for a in output if any(kind in a.dataType().sql() for kind in _SMALL)},
+        bool(guessed),
+        {a.exprId().id() for a in typed},
+        {a.name(): a.dataType().sql() for a in output},
+        {a.name(): a.exprId().id() for a in output},
         next(iter(beside), None),
         session,
     )
@@ -376,6 +377,21 @@ def _form(reader: Any) -> str:
 
 
 _SPARKS: Final = "org.apache.spark.sql.execution.datasources."
+
+
+def _given(listed: Any, java: Any) -> set[str]:
+    """The columns, in small letters, of whose folders somebody has said the types: by a schema, or in the catalogue."""
+    kind = listed.getClass()
+    if kind.getSimpleName() == "CatalogFileIndex":
+        return {name.lower() for name, _ in _fields(listed.partitionSchema())}
+    while kind is not None:
+        for own in kind.getDeclaredFields():
+            if str(own.getName()).endswith("userSpecifiedSchema"):
+                own.setAccessible(True)
+                schema = own.get(listed)
+                return {name.lower() for name, _ in _fields(schema.get())} if schema.isDefined() else set()
+        kind = kind.getSuperclass()
+    return set()
 
 
 def _listing(listed: Any, java: Any) -> str:

@@ -96,9 +96,10 @@ _SECRETS: Final = ("fs.", "spark.hadoop.fs.")
 """With what rights a file system is reached: taken over, too."""
 
 FRAMES: Final[Mapping[str, tuple[str, str]]] = {
-    "spark.sql.parquet.datetimeRebaseModeInRead": ("EXCEPTION", "CORRECTED"),
-    "spark.sql.parquet.int96RebaseModeInRead": ("EXCEPTION", "CORRECTED"),
-    "spark.sql.avro.datetimeRebaseModeInRead": ("EXCEPTION", "CORRECTED"),
+    # Of days of another calendar a row makes reading fail, or two are one.
+    "spark.sql.parquet.datetimeRebaseModeInRead": ("EXCEPTION LEGACY", "CORRECTED"),
+    "spark.sql.parquet.int96RebaseModeInRead": ("EXCEPTION LEGACY", "CORRECTED"),
+    "spark.sql.avro.datetimeRebaseModeInRead": ("EXCEPTION LEGACY", "CORRECTED"),
     "spark.sql.files.ignoreCorruptFiles": ("true", "false"),
     "spark.sql.files.ignoreMissingFiles": ("true", "false"),
     # Rows are counted by what a file says of itself.
@@ -110,7 +111,7 @@ FRAMES: Final[Mapping[str, tuple[str, str]]] = {
     "spark.sql.parquet.enableVectorizedReader": ("false", "true"),
     "spark.sql.parquet.enableNestedColumnVectorizedReader": ("false", "true"),
 }
-"""What the session of a data frame may not say, and what it may."""
+"""What the session of a data frame may not say, one or several words, and what it may."""
 
 FILTERED: Final[Mapping[str, str]] = {
     "parquet": "spark.sql.parquet.filterPushdown",
@@ -159,7 +160,7 @@ def refused_setting(setting: Callable[[str], Any]) -> tuple[str, str, str] | Non
     for key, (refused, instead) in FRAMES.items():
         with contextlib.suppress(Exception):  # one that this Spark does not have
             value = str(setting(key))
-            if value.upper() == refused.upper():
+            if value.upper() in refused.upper().split():
                 return key, value, instead
     return None
 
@@ -204,7 +205,7 @@ _OPTIONS: Final[Mapping[str, Sequence[str] | None]] = {
     **dict.fromkeys(("path", "paths", "basepath", "serialization.format", "recursivefilelookup", "pathglobfilter")),
     **dict.fromkeys(("compression", "parquet.compression", "orc.compress")),
     **dict.fromkeys(("ignorecorruptfiles", "ignoremissingfiles"), ("false",)),
-    **dict.fromkeys(("datetimerebasemode", "int96rebasemode"), ("corrected", "legacy")),
+    **dict.fromkeys(("datetimerebasemode", "int96rebasemode"), ("corrected",)),
 }
 """With what options files may be read: by name in small letters, the values that one may have; None for all."""
 
