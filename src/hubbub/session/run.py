@@ -62,11 +62,10 @@ _FORMAT: Final = "order 1"
 class Request:
     """What is asked for, before it is charged: everything here is public.
 
-    kind: of question, such as "sql". text: as people read it. ask: as another process reads it. tables: the private
-    tables it reads. epsilon: what it is asked for at. event: what it runs, or may run at most. key: its name, equal for
-    equal ones, given the version of the rows. details: for the receipt. steps: given the bits of a test, or None.
-    capped: whether it may run less. public_words: whether a QueryError of its steps is about public values alone, so
-    that it may be shown. public: the public tables it reads.
+    kind: of question, as "sql". text: as people read it. ask: as another process reads it. tables: the private ones,
+    public: the public ones. epsilon: what it is asked for at. event: what it runs, or may run at most. key: its name,
+    equal for equal ones, given the version of the rows. details: for the receipt. steps: given a test's bits, or None.
+    capped: whether it may run less. public_words: whether a QueryError of its steps shows public values alone.
     """
 
     kind: str
