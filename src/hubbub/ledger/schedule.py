@@ -22,6 +22,7 @@ begins. v_i, r_i and the lane are functions of s_1..s_i and D_1..D_i. Nothing el
 
 from __future__ import annotations
 
+import threading
 import time
 import uuid
 from collections.abc import Sequence
@@ -34,8 +35,8 @@ from typing import Final, Literal, TypeAlias
 from hubbub.errors import ParameterError, PolicyError
 
 __all__ = [
-    "SECOND", "Fate", "Moment", "Queue", "QueueFull", "Slot", "boot_clock", "check_room", "free_lanes", "instant",
-    "microseconds", "place",
+    "SECOND", "Fate", "Moment", "Queue", "QueueFull", "Slot", "SteadyClock", "boot_clock", "check_room", "free_lanes",
+    "instant", "microseconds", "place",
 ]  # fmt: skip
 
 SECOND: Final = 1_000_000
@@ -62,6 +63,42 @@ class Moment:
     wall: int
     running: int
     boot: str
+
+
+class SteadyClock:
+    """The wall clock, but that it goes on by the running clock where it was set back, or stands still as the ledger's
+    time does then. It is never ahead of what the running clock says of an earlier moment, and never goes back while the
+    machine runs. Two readings that differ by a second, as those of two threads may, are of one and the same clock.
+
+    >>> clock = SteadyClock()
+    >>> [clock.moment(wall, running, "b").wall for wall, running in ((50, 7), (60, 17), (60, SECOND + 27))]
+    [50, 60, 1000070]
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._known: Moment | None = None
+        self._last = 0
+
+    def since(self, at: Moment) -> None:
+        """Go on from a moment of an earlier process."""
+        with self._lock:
+            if self._known is None or (self._known.boot == at.boot and self._known.wall < at.wall):
+                self._known, self._last = at, at.wall
+
+    def moment(self, wall: int, running: int, boot: str) -> Moment:
+        """Now. wall: what the ledger's clock says."""
+        with self._lock:
+            known = self._known
+            gone = wall if known is None or known.boot != boot else known.wall + running - known.running
+            if wall >= gone or (wall > self._last and gone - wall <= SECOND):
+                self._known = Moment(wall, running, boot)
+            elif gone - wall <= SECOND:
+                wall = max(wall, self._last)
+            else:
+                wall = gone
+            self._last = wall
+            return Moment(wall, running, boot)
 
 
 @dataclass(frozen=True)

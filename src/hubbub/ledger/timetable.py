@@ -45,6 +45,7 @@ from hubbub.ledger.schedule import (
     Queue,
     QueueFull,
     Slot,
+    SteadyClock,
     boot_clock,
     check_room,
     free_lanes,
@@ -86,11 +87,11 @@ class Timetable:
     """The schedule of a ledger. running: the clock that nobody sets."""
 
     def __init__(self, handle: Handle, *, running: Callable[[], tuple[int, str]] = boot_clock) -> None:
-        self._handle = handle
+        self._handle, self._clock = handle, SteadyClock()
         self.running = running
 
     def _moment(self, wall: str) -> Moment:
-        return Moment(microseconds(wall), *self.running())
+        return self._clock.moment(microseconds(wall), *self.running())
 
     def now(self) -> Moment:
         """This moment, by the ledger's clock."""
@@ -289,6 +290,8 @@ class Timetable:
             ask = writer.connection.execute
             stopped = ask("SELECT payload FROM pending WHERE charge = ?", (STOPPED,)).fetchone()
             ask("DELETE FROM pending WHERE charge = ?", (STOPPED,))
+            for last in rows_of(writer.connection, "s.serial = (SELECT max(serial) FROM schedule)"):
+                self._clock.since(last.slot.at)
             at = self._moment(writer.time)
             waiting: set[int] = set()
             for one, state, _ in pending_of(writer.connection):
@@ -306,7 +309,7 @@ class Timetable:
     def stop(self) -> None:
         """Note that the service stops in good order: what was run until now was run to its end."""
         with self._handle.writing() as writer:
-            values = STOPPED, "stopped", str(microseconds(writer.time))
+            values = STOPPED, "stopped", str(self._moment(writer.time).wall)
             writer.connection.execute("DELETE FROM pending WHERE charge = ?", (STOPPED,))
             writer.connection.execute("INSERT INTO pending VALUES (?, ?, ?)", values)
 
