@@ -313,6 +313,17 @@ def test_an_object_has_one_budget(kept: Store, tmp_path: Path) -> None:
         other = hb.table(source, unit_space="y", table=word, **limits)
         with pytest.raises(PolicyError, match="stands in two unit spaces"):
             opened(f"{i}.db", v=hb.table(one, unit_space="x", **limits), w=other)
+    kept.put("clinic/t.csv", b"id,x\n1,2\n")
+    text = {"types": {"id": "integer"}, **limits}
+    named = hb.Csv(names=["id", "y"])
+    for i, how in enumerate(({"csv": named}, {})):
+        renamed = text | {"unit": "who", "csv": hb.Csv(names=["who", "y"]), "types": {"who": "integer"}}
+        at = kept.url("clinic/t.csv")
+        with pytest.raises(PolicyError, match="stands in two unit spaces"):
+            opened(f"t{i}.db", v=hb.table(at, unit_space="x", **text | how), w=hb.table(at, unit_space="y", **renamed))
+        opened(f"t{i}.db", v=hb.table(at, unit_space="x", **text | how))
+        with pytest.raises(PolicyError, match="stands in the unit space 'x' of this ledger"):
+            opened(f"t{i}.db", w=hb.table(at, unit_space="y", **renamed))
     opened("folder.db", v=hb.table(folder, unit_space="x", **limits))
     for word in (None, "word"):
         with pytest.raises(PolicyError, match="stands in the unit space 'x' of this ledger"):

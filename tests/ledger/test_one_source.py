@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import itertools
 import os
 import zipfile
@@ -167,6 +168,46 @@ def _workbook(path: Path, *sheets: str) -> Path:
         for i in range(len(sheets)):
             archive.writestr(f"xl/s{i}.xml", f"{sheet}</sheetData></worksheet>")
     return path
+
+
+TEXT_FILES: dict[str, tuple[tuple[object, str], tuple[object, str]]] = {
+    "two names": ((["pid", "oid"], "pid"), (["who", "oid"], "who")),
+    "a name that is another column's": ((["pid", "oid"], "pid"), (["oid", "pid"], "oid")),
+    "a header, and a name": ((None, "pid"), (["who", "oid"], "who")),
+    "the second column": ((["pid", "oid"], "oid"), (None, "oid")),
+    "a name of the header's other column": ((None, "oid"), (["oid", "pid"], "pid")),
+}
+
+
+@pytest.mark.parametrize("ways", TEXT_FILES.values(), ids=list(TEXT_FILES))
+@pytest.mark.parametrize("file", ["t.csv", "t.tsv", "t.csv.gz", "t.txt"])
+def test_a_column_by_every_name_that_a_declaration_gives_it(tmp_path, ways, file):
+    """Before, a file without a header had a budget for each word that its column of people was called by."""
+    at = tmp_path / file
+    rows = f"pid{_divided(file)}oid\n1{_divided(file)}1\n".encode()
+    at.write_bytes(gzip.compress(rows) if file.endswith(".gz") else rows)
+
+    def declared(space: str, names: object, unit: str) -> hb.PrivateTable:
+        return table(at, space, unit=unit, csv=hb.Csv(names=names), types={unit: "integer"})  # type: ignore[arg-type]
+
+    refused_as_two(tmp_path, *(lambda space, way=way: declared(space, *way) for way in ways))
+
+
+def _divided(file: str) -> str:
+    return "\t" if file.endswith(".tsv") else ","
+
+
+def test_columns_under_a_header_are_known_by_their_words(tmp_path):
+    """They may change places from one edition of a file to the next, and two names of two columns are two units."""
+    at, kwargs = tmp_path / "t.csv", {"budget": Budget(1), "ledger": tmp_path / "b.db", "new_unit_spaces": ["x", "y"]}
+    words: dict[str, object] = {"types": {"pid": "integer", "oid": "integer"}}
+    for header in ("pid,oid", "oid,pid"):
+        at.write_text(f"{header}\n1,1\n")
+        for name, unit, space in (("a", "pid", "x"), ("b", "oid", "y")):
+            hb.Session({name: table(at, space, unit=unit, **words)}, **kwargs).close()
+    named = {"csv": hb.Csv(names=["pid", "oid"])} | words
+    both = {"a": table(at, "x", **named), "b": table(at, "y", unit="oid", **named)}
+    hb.Session(both, **kwargs | {"ledger": tmp_path / "c.db"}).close()
 
 
 def test_a_word_names_no_second_table_of_a_file_that_holds_one(tmp_path):

@@ -37,13 +37,15 @@ class Located:
 
     place: a text that is the same for every spelling; None where the declaration says it all. inner: the table inside
     a database, in full. older: texts by which it may have been called before. here: equal for sources that are one in
-    this process, where no text says so.
+    this process, where no text says so. header: the columns of a text file, in small letters, where its engine alone
+    can read its header.
     """
 
     place: str | None = None
     inner: str | None = None
     older: tuple[str, ...] = ()
     here: Hashable = None
+    header: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import re
 import uuid
 from collections.abc import Mapping
 from typing import Final
@@ -22,13 +23,16 @@ from hubbub.ledger.places import one_form, same_file
 from hubbub.remedies import CallTable, DeclareOption
 from hubbub.spelling import one_spelling
 
-__all__ = ["CHANGED", "FIRST", "ROWS", "Versions", "issue", "same_people", "version_of"]
+__all__ = ["CHANGED", "FIRST", "ROWS", "Versions", "at_column", "issue", "same_people", "version_of"]
 
 ROWS: Final = "each row"
 """The unit of a source whose every row is somebody else's."""
 FIRST: Final = "first asked for"
 CHANGED: Final = "the source changed"
 """Why a version was issued, where nobody declared it."""
+
+
+_COLUMN: Final = re.compile(r"Column (\d+), (named|under its header)")
 
 
 class Versions:
@@ -189,15 +193,26 @@ def _new_sources(connection: Connection, sources: Mapping[tuple[str, str], str])
     return new
 
 
+def at_column(number: int, *, named: bool = False) -> str:
+    """How a ledger knows the unit of a text file beside its word: no word has a capital. named: by the declaration."""
+    return f"Column {number}, {'named' if named else 'under its header'}"
+
+
 def same_people(unit: str, other: str) -> bool:
     """Whether two units of one source are the same people's: equal ones, and rows, whatever else names their people.
 
     Two columns may name two kinds of unit, patients and clinics: a budget for each is a promise to each. A unit of
-    another table is known by its last name, as its unit space is.
+    another table is known by its last name, as its unit space is. Names that a declaration gives to the columns of a
+    file are words alone, so their places count; columns under a header may change places, which counts for nothing.
 
     >>> same_people("orders.pid", "pid"), same_people("pid", "clinic")
     (True, False)
+    >>> same_people(at_column(1, named=True), at_column(1)), same_people(at_column(1), at_column(1))
+    (True, False)
     """
+    mine, its = _COLUMN.fullmatch(unit), _COLUMN.fullmatch(other)
+    if mine is not None and its is not None:
+        return mine[1] == its[1] and "named" in (mine[2], its[2])
     return unit.rpartition(".")[2] == other.rpartition(".")[2] or ROWS in (unit, other)
 
 

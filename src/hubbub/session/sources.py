@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product, starmap
 from types import MappingProxyType
 
 from hubbub.engines.base import Located, Named
@@ -17,7 +18,7 @@ from hubbub.engines.objects.place import ObjectsPlace
 from hubbub.engines.registry import place_of
 from hubbub.errors import PolicyError
 from hubbub.ledger.places import one_form
-from hubbub.ledger.versions import ROWS, same_people
+from hubbub.ledger.versions import ROWS, at_column, same_people
 from hubbub.remedies import DeclareOption
 from hubbub.tables.declare import PrivateTable, PublicTable
 
@@ -42,15 +43,17 @@ def source_places(
         if isinstance(item, PublicTable)
         for identity in _identities(item, located.get(name, Located()))
     }
-    here: list[tuple[set[object], str, str]] = []  # what each source is, whatever names it has
+    here: list[tuple[set[object], list[str], str]] = []  # what each source is, whatever names it has
     for name, item in tables.items():
         if not isinstance(item, PrivateTable):
             continue
-        where, unit = located.get(name, Located()), _unit(item)
+        where, units = located.get(name, Located()), _units(item, located.get(name, Located()))
         places, identities = _places(name, item, where), _identities(item, where)
         known = _known_by(name, item, where)
         public_name = next((shown[identity] for identity in identities if identity in shown), None)
-        again = (space for others, its_unit, space in here if known & others and same_people(unit, its_unit))
+        again = (
+            space for others, its, space in here if known & others and any(starmap(same_people, product(units, its)))
+        )
         other = next((space for space in again if space != item.space), None)
         problem = None
         if public_name is not None:
@@ -60,14 +63,14 @@ def source_places(
             )
         elif other is not None:
             problem = (
-                f"{places[0] if places else 'its source'} with the unit {unit!r} stands in two unit spaces, {other!r} "
-                f"and {item.space!r}. That would be two budgets for the same people: declare one of them."
+                f"{places[0] if places else 'its source'} with the unit {units[0]!r} stands in two unit spaces, "
+                f"{other!r} and {item.space!r}. That would be two budgets for the same people: declare one of them."
             )
         if problem is not None:
             raise PolicyError(f"table {name!r}: {problem}")
-        here.append((known, unit, item.space))
-        for place in places:
-            spaces.setdefault((place, unit), item.space)
+        here.append((known, units, item.space))
+        for at in product(places, units):
+            spaces.setdefault(at, item.space)
     return spaces
 
 
@@ -118,7 +121,7 @@ def older_places(
         where = located.get(name, Located())
         texts = _older(name, item, where)
         if isinstance(item, PrivateTable):
-            private |= {(text, _unit(item)): item.space for text in texts}
+            private |= dict.fromkeys(product(texts, _units(item, where)), item.space)
         else:
             shown |= dict.fromkeys([*_places(name, item, where), *texts], name)
     return OlderPlaces(private, shown, _two_budgets(tables, located))
@@ -148,11 +151,22 @@ def _older(name: str, declared: PrivateTable | PublicTable, located: Located) ->
     return [text for text in texts if text is not None]
 
 
-def _unit(declared: PrivateTable) -> str:
-    """The column that names the people, by its last name; by the same one they may be named without a path."""
+def _units(declared: PrivateTable, located: Located) -> list[str]:
+    """The column that names the people, by its last name; by the same one they may be named without a path. Of a text
+    file by its place, too: names of columns that a declaration gives are words alone.
+    """
     if not isinstance(declared.unit, str):
-        return ROWS
-    return (declared.unit if declared.path is None else declared.path[3]).lower()
+        return [ROWS]
+    if declared.path is not None:
+        return [declared.path[3].lower()]
+    word, names, place = declared.unit.lower(), None, place_of(declared.source)
+    named = declared.csv is not None and declared.csv.names is not None
+    if declared.csv is not None and named:
+        names = declared.csv.names
+    elif isinstance(place, DuckDBPlace):
+        names = place.header(declared.source, declared.csv)
+    columns = located.header if names is None else [name.lower() for name in names]
+    return [word, *([at_column(columns.index(word) + 1, named=named)] if word in columns else [])]
 
 
 def _places(name: str, declared: PrivateTable | PublicTable, located: Located) -> list[str]:

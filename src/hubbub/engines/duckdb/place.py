@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Hashable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from hubbub.engines.base import Named
+from hubbub.engines.duckdb.csv_files import csv_header
 from hubbub.engines.duckdb.sheets import only_sheet
-from hubbub.file_formats import files_of, kind_of_file, several_files
+from hubbub.errors import PolicyError
+from hubbub.file_formats import Csv, files_of, kind_of_file, several_files
 from hubbub.ledger.places import INSIDE
 from hubbub.spelling import one_spelling
 
@@ -68,6 +71,17 @@ class DuckDBPlace:
         if not isinstance(named.source, str | Path) or os.path.exists(named.source):
             return []
         return files_of(named.source)[:_NOTED] if several_files(named.source) else []
+
+    def header(self, source: object, how: Csv | None) -> list[str] | None:
+        """The columns of a text file, by its first line; None of any other source, and where it cannot be read."""
+        if not isinstance(source, str | Path) or several_files(source):
+            return None
+        kind = kind_of_file(source)
+        if kind != "csv" and (kind is not None or how is None):
+            return None
+        with suppress(PolicyError, OSError):
+            return csv_header("", os.path.realpath(source), how or Csv())
+        return None
 
     def here(self, named: Named) -> Hashable:
         """A file by its number on its device, several by the set of theirs; a frame by itself."""

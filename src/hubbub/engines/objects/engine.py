@@ -30,6 +30,7 @@ class ObjectsEngine(DuckDBEngine):
         super().__init__()
         self._copies: dict[str, Copy] = {}
         self._inner: dict[str, str | None] = {}
+        self._headers: dict[str, tuple[str, ...]] = {}
         self._copying = threading.RLock()
 
     def add(self, name: str, table: PrivateTable | PublicTable) -> Schema:
@@ -42,7 +43,10 @@ class ObjectsEngine(DuckDBEngine):
             copy = self._copies[name] = copy_of(table.source, folder, csv=table.csv is not None)
             self._inner[name] = inner_of(table.source, table.inner_table)
             table = replace(table, source=copy.path)
-        return super().add(name, table)
+        schema = super().add(name, table)
+        if name in self._copies and kind_of_file(self._copies[name].path) in ("csv", None):
+            self._headers[name] = tuple(column.lower() for column in schema.columns)
+        return schema
 
     def located(self, name: str) -> Located:
         """Each object by its server and key; a workbook with the name of its only sheet, where none is said."""
@@ -55,7 +59,7 @@ class ObjectsEngine(DuckDBEngine):
             place = f"{address.kept}{INSIDE}{inner}" if inner else None
         server = address.kept.removeprefix(address.shown)
         keys = frozenset(("object", address.scheme, server, key, (inner or "").lower()) for key, *_ in copy.edition)
-        return Located(place, here=keys)
+        return Located(place, here=keys, header=self._headers.get(name, ()))
 
     def recheck(self, name: str) -> None:
         """Raises PolicyError where the objects are gone, or their columns are no longer those of the session."""
