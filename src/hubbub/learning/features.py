@@ -33,6 +33,7 @@ from numpy.typing import NDArray
 from hubbub.errors import ParameterError, PolicyError, what_was_given
 from hubbub.remedies import DeclareRange, DeclareValues
 from hubbub.tables.columns import Between, Declaration, Edges, OneOf, Scalar
+from hubbub.tables.kinds import undecimal
 
 __all__ = [
     "ONE",
@@ -511,7 +512,10 @@ def _edges(
 
 
 def identity(value: Any) -> Any:
-    """1 and 1.0 are one value, True is another; NaN is NULL. Never an exception."""
+    """1 and 1.0 are one value, and so is a decimal of that number, as which an engine's widest whole numbers come; True
+    is another; NaN is NULL. Never an exception.
+    """
+    value = undecimal(value)
     if isinstance(value, float) and value != value:
         value = None
     if isinstance(value, bool):

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from hubbub.errors import ParameterError, what_was_given
 from hubbub.noise import Bits, system_bits
 from hubbub.synthesis.domain import Domain
+from hubbub.tables.kinds import undecimal
 
 __all__ = ["Categories", "Edges", "Schema", "identity"]
 
@@ -63,7 +64,7 @@ class Categories:
         """The code of each value; -1 where it is not declared."""
         places = {identity(v): i for i, v in enumerate(self.values)}
         default = self.size - 1 if self.other is not None else -1
-        return np.fromiter((places.get(identity(v), default) for v in column), np.int64, len(column))
+        return np.fromiter((places.get(identity(undecimal(v)), default) for v in column), np.int64, len(column))
 
     def values_of(self, codes: Integers, *, bits: Bits | None = None) -> list[Any]:
         """The value of each code."""

@@ -6,12 +6,14 @@ stand in the table, but no question can name it.
 
 from __future__ import annotations
 
+from decimal import Decimal
 from enum import Enum
+from typing import Any, Final
 
 from hubbub.errors import PolicyError, what_was_given
 from hubbub.spelling import meant_by
 
-__all__ = ["COMPARABLE", "NUMERIC", "TEMPORAL", "Kind", "kind_meant", "kind_named"]
+__all__ = ["COMPARABLE", "NUMERIC", "TEMPORAL", "Kind", "kind_meant", "kind_named", "undecimal"]
 
 
 class Kind(Enum):
@@ -79,3 +81,23 @@ def kind_named(word: str) -> Kind:
     except (KeyError, TypeError):
         allowed = ", ".join(sorted(_DECLARABLE))
         raise PolicyError(f"unknown column type {what_was_given(word)}. Allowed: {allowed}.") from None
+
+
+_LONGEST: Final = 100  # digits of a whole number; a longer one is a double
+
+
+def undecimal(value: Any) -> Any:
+    """A decimal as the whole number, or the double, that it is read as; anything else as it is. Never an exception.
+
+    An engine's widest whole numbers, such as UBIGINT and HUGEINT, come as decimals where its rows are taken.
+
+    >>> undecimal(Decimal("2.0")), undecimal(Decimal("1.5")), undecimal(Decimal("NaN")), undecimal("2")
+    (2, 1.5, None, '2')
+    """
+    if not isinstance(value, Decimal):
+        return value
+    if value.is_nan():
+        return None
+    if value.is_finite() and value.adjusted() < _LONGEST and value == value.to_integral_value():
+        return int(value)
+    return float(value)
