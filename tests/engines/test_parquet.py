@@ -68,14 +68,12 @@ def both(path: Path) -> tuple[list[Any], list[Any]] | None:
             return None
         text = f"SELECT n, {known.columns['x']}, typeof({known.columns['x']}), typeof({unit}), hash({unit}) FROM {{}}"
         found = []
-        for relation, views in (
-            (known.relation, {}),
-            (known.patient.relation("patient0"), {"patient0": known.patient.table}),
-        ):
-            for name, load in views.items():
-                READER.register(name, load())
+        for relation, patient in ((known.relation, None), (known.patient.relation("patient0"), known.patient)):
+            cursor = READER.cursor()
+            if patient is not None:
+                patient.fill(cursor, "patient0")
             try:
-                found.append(sorted(READER.execute(text.format(relation)).fetchall()))
+                found.append(sorted(cursor.execute(text.format(relation)).fetchall()))
             except duckdb.Error:
                 found.append([])
         return found[0], found[1]
@@ -243,8 +241,15 @@ def test_only_the_columns_that_can_fail_are_read_by_arrow(tmp_path: Path) -> Non
     engine.add("t", hb.table(str(path), unit="n", max_total=1))
     patient = engine._known["t"].patient
     assert isinstance(patient, Patient)
-    assert patient.table().column_names == ["note", "at", "file_row_number", "file_of_row"]
     engine.close()
+    for asked, columns in ((None, ["c0", "c1"]), (("AT",), ["c0"]), ((), [])):
+        cursor = READER.cursor()
+        patient.fill(cursor, "patient0", asked)
+        kept = cursor.execute("SELECT column_name FROM duckdb_columns() WHERE table_name = 'patient0'").fetchall()
+        assert [name for (name,) in kept] == (["file_of_row", "file_row_number", *columns] if columns else [])
+        read = f'SELECT n, x, note, "at" FROM {patient.relation("patient0", asked)} WHERE n = 2'
+        ((n, x, note, at),) = cursor.execute(read).fetchall()
+        assert (n, x, note is None, at is None) == (2, 1.5, asked == ("AT",), False)
 
 
 def coded(kind: pa.DataType, bad: bytes) -> pa.Array:

@@ -138,15 +138,14 @@ def test_no_row_gets_the_text_of_another_where_the_file_is_replaced_between_two_
     """Rows were joined by their number in two different files: one person fewer gave all the others another's text."""
     path = tmp_path / "v.parquet"
     replaced(path, people(0))
-    quick, once = Patient.table, [people(1)]
+    quick, once = Patient.fill, [people(1)]
 
-    def between(self: Patient, asked: Any) -> pa.Table:
-        found = quick(self, asked)
+    def between(self: Patient, *given: Any, **more: Any) -> None:
+        quick(self, *given, **more)
         if once:
             replaced(path, once.pop())
-        return found
 
-    monkeypatch.setattr(Patient, "table", between)
+    monkeypatch.setattr(Patient, "fill", between)
     with answered(path) as session:
         ((n,),) = session.sql(OWN, epsilon=50).rows()
     assert n == 48, "those of the new file"  # epsilon 50: off by one with probability 1e-21
@@ -155,16 +154,15 @@ def test_no_row_gets_the_text_of_another_where_the_file_is_replaced_between_two_
 def test_a_file_that_changes_at_each_reading_or_in_its_columns_is_not_answered(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path, quick = tmp_path / "v.parquet", Patient.table
+    path, quick = tmp_path / "v.parquet", Patient.fill
     for after in (people(1), people(1).rename_columns(["id", "y"])):
         replaced(path, people(0))
 
-        def between(self: Patient, asked: Any, after: pa.Table = after) -> pa.Table:
-            found = quick(self, asked)
+        def between(self: Patient, *given: Any, after: pa.Table = after, **more: Any) -> None:
+            quick(self, *given, **more)
             replaced(path, after)
-            return found
 
-        monkeypatch.setattr(Patient, "table", between)
+        monkeypatch.setattr(Patient, "fill", between)
         with answered(path) as session:
             with pytest.raises(EngineError, match="incident"):
                 session.sql(OWN, epsilon=1)

@@ -53,14 +53,11 @@ def both(path: Path) -> list[Any] | None:
         assert known.patient is not None
         text = f"SELECT {known.unit}, {', '.join(known.columns[c] for c in ('t', 'at', 'n', 'note'))} FROM {{}}"
         readings: list[Any] = []
-        for relation, views in (
-            (known.relation, {}),
-            (known.patient.relation("p"), {"p": known.patient.table}),
-        ):
+        for relation, patient in ((known.relation, None), (known.patient.relation("p"), known.patient)):
             with duckdb.connect(config={"disabled_optimizers": LEFT_OUT}) as con:
                 try:
-                    for name, load in views.items():
-                        con.register(name, load())
+                    if patient is not None:
+                        patient.fill(con, "p")
                     readings.append(sorted(map(repr, con.execute(text.format(relation)).fetchall())))
                 except (duckdb.Error, pa.ArrowException, OSError, ValueError):
                     readings.append("fails")

@@ -85,7 +85,7 @@ def test_as_many_units_as_values(name: str, form: str, tmp_path: Path) -> None:
         if known.held is not None:
             con.register(relation, known.held.table())
         elif known.patient is not None:
-            con.register("rows", known.patient.table())
+            known.patient.fill(con, "rows")
         counted = f"SELECT count({known.unit}), count(DISTINCT {known.unit}) FROM {relation}"
         ((named, units),) = con.execute(counted).fetchall()
     assert 1 < named == units

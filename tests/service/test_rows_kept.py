@@ -333,14 +333,13 @@ def test_a_file_that_is_written_anew_while_it_is_copied_is_no_copy(
     """Texts that Arrow reads stand beside what DuckDB reads by the row's number: of two files, two people's."""
     path, place = tmp_path / "t.parquet", tmp_path / "kept" / "t.parquet"
     pq.write_table(_worst(bad=True), path)
-    read = Patient.table
+    fill = Patient.fill
 
-    def replaced(patient: Patient) -> pa.Table:
-        found = read(patient)
+    def replaced(patient: Patient, con: Any, view: str) -> None:
+        fill(patient, con, view)
         pq.write_table(_worst(bad=False), path)
-        return found
 
-    monkeypatch.setattr(Patient, "table", replaced)
+    monkeypatch.setattr(Patient, "fill", replaced)
     with pytest.raises(hb.PolicyError, match="while it was copied"):
         write_kept("t", [str(path)], "id", 5, place)
     assert not place.exists()

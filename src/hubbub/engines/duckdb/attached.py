@@ -14,8 +14,8 @@ from hubbub.sql.bind.scope import did_you_mean, inner_table_meant
 __all__ = ["check_base_table"]
 
 _GENERATED = "GENERATED ALWAYS"
-_OURS = re.compile(r"(source|patient|listed|p)\d+")
-"""What is registered beside attached files: the names that a view says are looked for there first."""
+_OURS = re.compile(r"(source|patient|listed|p)\d+(_files|_text\d+)?|patient_part")
+"""What stands beside attached files: the names that a view says are looked for there first."""
 
 
 def check_base_table(

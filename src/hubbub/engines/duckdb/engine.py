@@ -11,7 +11,6 @@ import contextlib
 import os
 import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from functools import partial
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
@@ -22,7 +21,7 @@ from hubbub.engines.base import Exact, Located, Schema
 from hubbub.engines.duckdb.binder import Binder
 from hubbub.engines.duckdb.bounds import statements
 from hubbub.engines.duckdb.dialect import DUCKDB, DUCKDB_PORTABLE, DuckDB
-from hubbub.engines.duckdb.known import _Call, _check_single, _columns_read, _Failed, _Known, _replaced
+from hubbub.engines.duckdb.known import Views, _Call, _check_single, _columns_read, _Failed, _fill, _Known, _replaced
 from hubbub.engines.duckdb.memory import Memory
 from hubbub.engines.duckdb.parquet import by_name
 from hubbub.engines.duckdb.pieces import PART_BITS
@@ -71,7 +70,6 @@ MEMORY = Memory(0)
 
 Rows = list[tuple[Any, ...]]
 T = TypeVar("T")
-Views = Mapping[str, Callable[[], Any]]
 
 
 class DuckDBEngine:
@@ -308,23 +306,25 @@ class DuckDBEngine:
             return  # a file or the engine itself is broken, which is for `run` to find
         self._bound[id(plan)] = plan
 
-    def _places(self, relation: Relation, *, patient: bool = False) -> dict[str, Place]:
+    def _places(self, relation: Relation, asked: Mapping[str, Collection[str]] | None = None) -> dict[str, Place]:
         tables = {scan.table for scan in scans(relation)}
-        return {name: self._known[name].place(self._view(name) if patient else None) for name in tables}
+        if asked is None:
+            return {name: self._known[name].place(None) for name in tables}
+        return {name: self._known[name].place(self._view(name), asked.get(name, ())) for name in tables}
 
     def _view(self, table: str) -> str:
-        """What the patient reading of a table registers."""
+        """What the patient reading of a table fills."""
         return f"patient{list(self._known).index(table)}"
 
     def _loads(self, relation: Relation, asked: Mapping[str, Collection[str]] | None = None) -> Views:
-        """What has to be registered for the tables of a relation. asked: of each, what the patient reading reads."""
-        loads: dict[str, Callable[[], Any]] = {}
+        """What has to be there for the tables of a relation. asked: of each, what the patient reading reads."""
+        loads: dict[str, Any] = {}
         for scan in scans(relation):
             known = self._known[scan.table]
             if known.held is not None:
                 loads[known.relation] = known.held.table
             if asked is not None and known.patient is not None:
-                loads[self._view(scan.table)] = partial(known.patient.table, asked.get(scan.table, ()))
+                loads[self._view(scan.table)] = known.patiently(asked.get(scan.table, ()))
         return loads
 
     def _readings(self, relation: Relation, names: Collection[str], call: _Call) -> Iterator[tuple[Any, Views]]:
@@ -335,7 +335,8 @@ class DuckDBEngine:
         if quick("parquet") or not any(self._known[name].patient for name in tables):
             yield self._places(relation), self._loads(relation)
         if not call.stopped.is_set() and any(self._known[name].patient for name in tables):
-            yield self._places(relation, patient=True), self._loads(relation, _columns_read(relation, names))
+            asked = _columns_read(relation, names)
+            yield self._places(relation, asked), self._loads(relation, asked)
 
     def run(self, plan: Plan, public: Mapping[str, Any] | None = None) -> Exact:
         """Run the private part of a question.
@@ -483,8 +484,7 @@ class DuckDBEngine:
             raise _Failed
         try:
             with self._cursor(call) as cursor:
-                for view, load in views.items():
-                    cursor.register(view, load())
+                _fill(cursor, views, call.stopped.is_set)
                 yield cursor
                 return
         except Exception as error:  # whatever it was, its words may hold rows

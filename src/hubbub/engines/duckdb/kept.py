@@ -78,7 +78,7 @@ def write_kept(name: str, files: Sequence[str], unit: str, most: int, place: Pat
 
 
 def _patiently(con: duckdb.DuckDBPyConnection, patient: Patient, chosen: Callable[[str], str], into: str) -> None:
-    con.register("patient_rows", patient.table())
+    patient.fill(con, "patient_rows")
     con.execute(f"COPY ({chosen(patient.relation('patient_rows'))}) {into}")
 
 

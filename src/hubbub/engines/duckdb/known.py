@@ -20,6 +20,18 @@ __all__: list[str] = []
 
 
 @dataclass(frozen=True)
+class _Patiently:
+    """A patient reading of the columns that a question reads."""
+
+    patient: Patient
+    asked: Collection[str]
+
+
+Views = Mapping[str, Callable[[], Any] | _Patiently]
+"""By its name, what makes the rows that are registered, or fills tables with them."""
+
+
+@dataclass(frozen=True)
 class _Known:
     """A table the engine can read: where, which expression gives each column, and the unit.
 
@@ -35,11 +47,16 @@ class _Known:
     patient: Patient | None = None
     physical: Mapping[str, str] | None = None
 
-    def place(self, view: str | None) -> Place:
-        """Where its rows are. view: what the patient reading registers, where it is that one."""
+    def place(self, view: str | None, asked: Collection[str] = ()) -> Place:
+        """Where its rows are. view: what the patient reading fills, where it is that one; asked: what it reads."""
         patient = None if view is None else self.patient
-        relation = self.relation if patient is None or view is None else patient.relation(view)
+        relation = self.relation if patient is None or view is None else patient.relation(view, asked)
         return Place(relation, self.columns, self.unit, self.key)
+
+    def patiently(self, asked: Collection[str]) -> _Patiently:
+        """The patient reading of some columns, of a table that has one."""
+        assert self.patient is not None
+        return _Patiently(self.patient, asked)
 
 
 def _columns_read(node: Relation, names: Collection[str]) -> dict[str, frozenset[str]]:
@@ -51,6 +68,15 @@ def _columns_read(node: Relation, names: Collection[str]) -> dict[str, frozenset
         for table, column in [*read, *paths, *([(scan.table, scan.unit)] if scan.unit is not None else [])]:
             columns[table] = columns.get(table, frozenset()) | {column}
     return columns
+
+
+def _fill(cursor: Any, views: Views, stopped: Callable[[], bool]) -> None:
+    """Give a connection what it is to read: rows as they are, or those of a patient reading."""
+    for view, load in views.items():
+        if isinstance(load, _Patiently):
+            load.patient.fill(cursor, view, load.asked, stopped=stopped)
+        else:
+            cursor.register(view, load())
 
 
 class _Failed(Exception):

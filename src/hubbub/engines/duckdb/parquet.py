@@ -25,7 +25,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,36 +60,96 @@ _LAST = 2**63 - 1
 
 @dataclass(frozen=True)
 class Patient:
-    """The reading of a file that fails on no value. columns: all of the file; fallible: those that Arrow reads."""
+    """The reading of a file that fails on no value. columns: all of the file; fallible: those that Arrow reads.
+
+    What Arrow reads stands in tables of one connection (`fill`), which DuckDB holds within its limit of memory, and
+    beyond it on disk: of each row its number, times, and of texts the number of one. Each text of a dictionary stands
+    there once: written out for each of its rows, the long one of one person would be larger than the disk.
+    """
 
     files: tuple[str, ...]
     columns: tuple[str, ...]
     fallible: Mapping[str, str]
 
-    def relation(self, view: str) -> str:
-        """What to write after FROM, where `view` holds `table`."""
-        shown = ", ".join(f"{'patient' if c in self.fallible else 'quick'}.{quote(c)}" for c in self.columns)
+    def relation(self, view: str, asked: Collection[str] | None = None) -> str:
+        """What to write after FROM, where `fill` has filled `view`. asked: as there; of the others there is NULL."""
+        read, shown = self._read(asked), []
+        if not read:
+            return read_parquet(self.files)
+        for column in self.columns:
+            word = self.fallible.get(column)
+            place = f"quick.{quote(column)}"
+            if column in read:
+                n = list(read).index(column)
+                place = f"text{n}.value" if word == "text" else f"patient.c{n}"
+            elif word is not None:
+                place = f"CAST(NULL AS {_AS[word].told})"
+            shown.append(f"{place} AS {quote(column)}")
+        texts = "".join(
+            f" LEFT JOIN {view}_text{n} AS text{n} ON patient.c{n} = text{n}.code"
+            for n, word in enumerate(read.values())
+            if word == "text"
+        )
         return (
-            f"(SELECT {shown} FROM read_parquet({_listed(self.files)}, hive_partitioning=false, file_row_number=true, "
-            f"filename={_text(_FILE)}) AS quick JOIN {view} AS patient "
-            f"ON quick.{_ROW} = patient.{_ROW} AND quick.{_FILE} = patient.{_FILE}) AS patient_reading"
+            f"(SELECT {', '.join(shown)} FROM read_parquet({_listed(self.files)}, hive_partitioning=false, "
+            f"file_row_number=true, filename={_text(_FILE)}) AS quick "
+            f"JOIN {view}_files AS files ON quick.{_FILE} = files.path "
+            f"JOIN {view} AS patient ON quick.{_ROW} = patient.{_ROW} AND files.{_FILE} = patient.{_FILE}{texts}"
+            ") AS patient_reading"
         )
 
-    def table(self, asked: Collection[str] | None = None) -> pa.Table:
-        """The columns that Arrow reads, beside the row's number. asked: those that a question reads, of which Arrow
-        reads no other: one that is damaged or encrypted, or larger than memory, fails in no question without it."""
-        called = {column.lower() for column in (self.fallible if asked is None else asked)}
-        return pa.concat_tables([self._of_file(path, called) for path in self.files])
+    def fill(
+        self,
+        con: Any,
+        view: str,
+        asked: Collection[str] | None = None,
+        *,
+        stopped: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """Make the tables that `relation` reads, in a connection, one part of a file after another.
 
-    def _of_file(self, path: str, asked: Collection[str]) -> pa.Table:
-        with _opened(path) as file:
-            rows, leaves = file.metadata.num_rows, _leaves(file)
-            parts, places = _parts(path, leaves), [leaf.path for leaf in leaves]
-            columns = {
-                name: _column(file.reader, places.index(name), word, parts) if name.lower() in asked else pa.nulls(rows)
-                for name, word in self.fallible.items()
-            }
-            return pa.table({**columns, _ROW: np.arange(rows), _FILE: pa.repeat(path, rows)})
+        asked: the columns that a question reads, of which Arrow reads no other: one that is damaged or encrypted, or
+        larger than memory, fails in no question without it. Raises OSError once it is stopped.
+        """
+        read = self._read(asked)
+        if not read:
+            return
+        kinds = ["BIGINT" if word == "text" else _AS[word].told for word in read.values()]
+        columns = "".join(f", c{n} {kind}" for n, kind in enumerate(kinds))
+        con.execute(f"CREATE TEMP TABLE {view} ({_FILE} INTEGER, {_ROW} BIGINT{columns})")
+        con.execute(f"CREATE TEMP TABLE {view}_files ({_FILE} INTEGER, path VARCHAR)")
+        for n, word in enumerate(read.values()):
+            if word == "text":
+                con.execute(f"CREATE TEMP TABLE {view}_text{n} (code BIGINT, value VARCHAR)")
+        _insert(con, f"{view}_files", {_FILE: pa.array(range(len(self.files)), pa.int32()), "path": self.files})
+        codes = [0] * len(read)
+        for i, path in enumerate(self.files):
+            for first, columns_of in _parts_read(path, read):
+                if stopped():
+                    raise OSError("the question was stopped")
+                table, rows = dict[str, Any](), len(columns_of[0])
+                for n, (word, column) in enumerate(zip(read.values(), columns_of, strict=True)):
+                    if word == "text":
+                        column, texts = _coded(column, codes[n])
+                        for some in texts:
+                            places = np.arange(codes[n], codes[n] + len(some))
+                            codes[n] += len(some)
+                            _insert(con, f"{view}_text{n}", {"code": places, "value": some})
+                    table[f"c{n}"] = column
+                numbers = {_FILE: pa.array(np.full(rows, i, np.int32)), _ROW: np.arange(first, first + rows)}
+                _insert(con, view, {**numbers, **table})
+
+    def _read(self, asked: Collection[str] | None) -> dict[str, str]:
+        called = {column.lower() for column in (self.fallible if asked is None else asked)}
+        return {column: word for column, word in self.fallible.items() if column.lower() in called}
+
+
+def _insert(con: Any, table: str, rows: Mapping[str, Any]) -> None:
+    con.register("patient_part", pa.table(dict(rows)))
+    try:
+        con.execute(f"INSERT INTO {table} FROM patient_part")
+    finally:
+        con.unregister("patient_part")
 
 
 def read_parquet(files: Sequence[str]) -> str:
@@ -156,14 +216,14 @@ def parquet_columns(name: str, path: str, described: Mapping[str, str]) -> tuple
     return physical, fallible
 
 
-def _opened(path: str) -> Any:
+def _opened(path: str, as_dictionaries: Sequence[str] = ()) -> Any:
     """A file as Arrow reads it by what Parquet itself says of the columns, without the types of Arrow that a program
     has written beside: of a text that was one of a dictionary, Arrow checks the bytes, and one person's bad ones would
     make it fail for all.
     """
     footer = footer_of(path).replace(b"ARROW:schema", b"arrow.schema")
     told = pq.read_metadata(pa.BufferReader(b"".join((_MAGIC, footer, len(footer).to_bytes(4, "little"), _MAGIC))))
-    return pq.ParquetFile(path, metadata=told)
+    return pq.ParquetFile(path, metadata=told, read_dictionary=list(as_dictionaries))
 
 
 _MAGIC = b"PAR1"
@@ -250,31 +310,67 @@ def _microseconds(column: Any) -> Any:
     return pc.if_else(endless, stored, within)
 
 
-def _text_of(column: Any) -> Any:
-    # Of one type in all files: a few long texts may be beyond the 2 GiB that a plain column of them holds.
-    return as_utf8(column.cast(pa.large_binary()))
+@dataclass(frozen=True)
+class _As:
+    """How a column comes from Arrow's to what DuckDB's reader would have given: Arrow's type, DuckDB's, and how."""
+
+    kind: pa.DataType
+    told: str
+    made: Callable[[Any], Any]
 
 
-_AS: Mapping[str, tuple[pa.DataType, Callable[[Any], Any]]] = {
-    "text": (pa.large_string(), _text_of),
-    "time MILLIS": (pa.time64("us"), lambda column: _time(column, "MILLIS")),
-    "time MICROS": (pa.time64("us"), lambda column: _time(column, "MICROS")),
-    "moment MILLIS": (pa.timestamp("us"), lambda column: _microseconds(column).cast(pa.timestamp("us"))),
-    "instant MILLIS": (pa.timestamp("us", "UTC"), lambda column: _microseconds(column).cast(pa.timestamp("us", "UTC"))),
+_MOMENT, _INSTANT = pa.timestamp("us"), pa.timestamp("us", "UTC")
+_AS: Mapping[str, _As] = {
+    "text": _As(pa.large_binary(), "VARCHAR", lambda column: column),  # its dictionary, or bytes; see `_coded`
+    "time MILLIS": _As(pa.time64("us"), "TIME", lambda column: _time(column, "MILLIS")),
+    "time MICROS": _As(pa.time64("us"), "TIME", lambda column: _time(column, "MICROS")),
+    "moment MILLIS": _As(_MOMENT, "TIMESTAMP", lambda column: _microseconds(column).cast(_MOMENT)),
+    "instant MILLIS": _As(_INSTANT, "TIMESTAMP WITH TIME ZONE", lambda column: _microseconds(column).cast(_INSTANT)),
 }
-"""From Arrow's column to the one that DuckDB's reader would have given, and its type."""
 
 
-def _column(reader: Any, at: int, word: str, parts: Sequence[Part]) -> Any:
-    """A column, by its place, part by part: Arrow takes what a part has beyond its rows for the next one's."""
-    (kind, made), chunks = _AS[word], []
-    for i, part in enumerate(parts):
-        if not part.rows:
-            continue
-        null = at in part.null
-        read = pa.nulls(part.rows, kind) if null else made(reader.read_row_group(i, column_indices=[at]).column(0))
-        chunks += _chunks(read)
-    return pa.chunked_array(chunks, kind)
+def _parts_read(path: str, read: Mapping[str, str]) -> Iterator[tuple[int, list[Any]]]:
+    """The number of the first row of each part that has any, and its columns. Each part is read alone: Arrow takes
+    what one has beyond its rows for the next one's.
+    """
+    with _opened(path, [name for name, word in read.items() if word == "text"]) as file:
+        leaves = _leaves(file)
+        names = [leaf.path for leaf in leaves]
+        first = 0
+        for i, part in enumerate(_parts(path, leaves)):
+            columns = []
+            for name, word in read.items() if part.rows else ():
+                at, how = names.index(name), _AS[word]
+                null = at in part.null
+                columns.append(pa.nulls(part.rows, how.kind) if null else how.made(_one(path, file, i, at)))
+            if any(len(column) != part.rows for column in columns):
+                raise OSError("a part of a file has not as many rows as its footer says")
+            if part.rows:
+                yield first, columns
+            first += part.rows
+
+
+def _one(path: str, file: Any, part: int, at: int) -> Any:
+    """A column of one part; of texts as a dictionary where one holds them, which has 2 GiB at most."""
+    try:
+        return file.reader.read_row_group(part, column_indices=[at]).column(0)
+    except pa.ArrowException:
+        with _opened(path) as plainly:
+            return plainly.reader.read_row_group(part, column_indices=[at]).column(0)
+
+
+def _coded(column: Any, first: int) -> tuple[Any, list[Any]]:
+    """A column of texts as numbers, from `first` on, and the texts that these number, NULL where one is not UTF-8."""
+    codes, texts = list[Any](), list[Any]()
+    for chunk in _chunks(column):
+        dictionary = pa.types.is_dictionary(chunk.type)
+        values = chunk.dictionary if dictionary else chunk
+        places = chunk.indices.cast(pa.int64()) if dictionary else pa.array(np.arange(len(chunk)))
+        known = pc.and_(pc.greater_equal(places, 0), pc.less(places, len(values)))
+        codes.append(pc.if_else(known, pc.add(places, first), pa.scalar(None, pa.int64())))
+        texts.append(as_utf8(values.cast(pa.large_binary())))
+        first += len(values)
+    return pa.chunked_array(codes, pa.int64()), texts
 
 
 def _chunks(column: Any) -> list[Any]:
