@@ -116,3 +116,19 @@ def test_noise_alone_does_not_make_a_table_of_millions() -> None:
         with pytest.raises(hb.ParameterError, match="declare rows="):
             session.synthesize("v", epsilon=1, rows_per_unit=10**5)
         assert not session.history()
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("epsilon", [10**5, 10**6, 10**9])
+def test_few_rows_at_an_epsilon_whose_noise_has_no_variance_in_doubles(method: str, epsilon: int) -> None:
+    """The noise of a whole count is 0 then, but once in ever: the rows come as they are."""
+    declared = {"a": hb.one_of("x", "y", "z"), "b": hb.one_of("u", "v"), "n": hb.between(0, 9)}
+    for rows in (1, 2, 3, 5, 7, 40):
+        letters = [("x", "y")[row % 2] for row in range(rows)]
+        frame = pa.table({"id": range(rows), "a": letters, "b": ["u"] * rows, "n": [3] * rows})
+        table = hb.table(frame, unit="id", columns=declared, max_total=1)
+        with hb.Session({"t": table}, budget=hb.Budget(epsilon=10**13, delta="0.1"), ledger=None) as session:
+            made = session.synthesize("t", epsilon=epsilon, columns=["a", "b"], method=method)
+            assert len(made.to_pandas()) == rows
+            bought = session.marginals("t", [("a", "b"), ("a", "n")], epsilon=epsilon)
+            assert round(sum(bought.table("a", "b")["count"].to_pylist())) == rows

@@ -28,6 +28,9 @@ __all__ = ["dependence", "fit_marginals", "pairs_of"]
 
 _NORMAL_MEAN = 0.8  # E|Z| of a standard normal variable, rounded
 _LEAST_DEPENDENCE = 0.003
+_LEAST_VARIANCE = 1 / 64
+"""The least that a model is fitted with: at a very large rho the noise of whole counts is 0 but once in ever, and its
+variance less than the least double."""
 
 
 def pairs_of(setting: Setting) -> list[tuple[int, int]]:
@@ -58,7 +61,7 @@ def fit_marginals(curator: Curator, setting: Setting, rho: Fraction, *, iteratio
         unit_rows=curator.marginal_rows,
     )
     release = curator.release(plan, setting.parts)
-    tables = [Measurement(c, release.table(c), plan.variance(c)) for c in names]
+    tables = [Measurement(c, release.table(c), max(plan.variance(c), _LEAST_VARIANCE)) for c in names]
     if width == 2:
         ordered = sorted(((dependence(setting, m), m) for m in tables), key=lambda scored: -scored[0])
         taken = setting.graph([setting.places(m.columns) for d, m in ordered if d > _LEAST_DEPENDENCE])
@@ -76,7 +79,7 @@ def _fit(
     for columns, residual in release.residuals.items():
         places = setting.places(columns)
         if len(places) == 1 or (places and any(set(places) <= c for c in cliques)):
-            deviation = math.sqrt(release.plan.sigma2(columns)) / scale
+            deviation = math.sqrt(max(release.plan.sigma2(columns), _LEAST_VARIANCE)) / scale
             targets.append(Target(places, residual / scale, deviation, centred=True))
     tree = JunctionTree.of([*setting.masks, *(t.columns for t in targets)], setting.sizes)
     model = estimate(tree, targets, setting.base, masks=setting.masks, iterations=iterations)
