@@ -6,6 +6,7 @@ import json
 import random
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -119,6 +120,10 @@ def test_chunks_in_any_order_add_to_the_same_tally(oracle: local.FrequencyOracle
         oracle.aggregate(reports) + local.DirectEncoding(9, 6).empty()
 
 
+NO_LINES: list[Any] = [None, 7, True, 1.5, [], ["{"], {}, (), object(), bytearray(b"{}"), memoryview(b"{}")]
+"""What a queue or a data frame may hold in place of a line."""
+
+
 @pytest.mark.parametrize("oracle", EVERY, ids=lambda o: o.name)
 def test_malformed_lines_are_counted_and_dropped(oracle: wire.Wired) -> None:
     good = list(wire.to_json(oracle, some_reports(oracle, 5)))
@@ -136,6 +141,7 @@ def test_malformed_lines_are_counted_and_dropped(oracle: wire.Wired) -> None:
         json.dumps(report | {"r": "é" * len(report["r"])}),
         b"\xff\xfe\xfd",
         json.dumps(report | {"r": "A" * 5000}),
+        *NO_LINES, report,
     ]  # fmt: skip
     tally = wire.aggregate_json(oracle, [*bad, *good, "", "   \n"])
     assert (tally.n, tally.dropped) == (5, len(bad))

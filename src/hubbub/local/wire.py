@@ -173,9 +173,9 @@ def to_json(oracle: Wired, reports: Any) -> Iterator[str]:
         yield f'{{"k":"{name}","r":"{text}","v":{VERSION}}}'
 
 
-def _report(line: str | bytes, name: str, width: int) -> bytes | None:
+def _report(line: object, name: str, width: int) -> bytes | None:
     """The bytes of one line, or None."""
-    if len(line) > 4 * width + 1000:
+    if not isinstance(line, str | bytes | bytearray) or len(line) > 4 * width + 1000:
         return None
     try:
         report = json.loads(line)
@@ -201,7 +201,7 @@ def aggregate_json(oracle: Wired, lines: Iterable[str | bytes]) -> Any:
     kept: list[bytes] = []
     dropped = 0
     for line in lines:
-        if not line.strip():
+        if isinstance(line, str | bytes | bytearray) and not line.strip():
             continue
         report = _report(line, name, width)
         if report is None:
