@@ -6,8 +6,11 @@ address is not shown at all: a password with a slash or a question mark in it mu
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import re
+import socket
+from contextlib import suppress
 from typing import Any, Final, NoReturn, Self
 from urllib.parse import unquote
 
@@ -24,6 +27,8 @@ __all__ = [
     "looks_like_connection",
     "masked",
     "names_a_table",
+    "one_host",
+    "one_object",
     "raise_alone",
     "read_address",
     "shown_address",
@@ -108,6 +113,56 @@ class Address:
         raise TypeError("the address of a database may hold a password and cannot be pickled")
 
 
+def one_host(host: str) -> str:
+    """A host in one spelling: this machine by its name, numbers of the net as they are usually written.
+
+    >>> one_host("LOCALHOST."), one_host("127.1"), one_host("[::1]"), one_host("2130706433"), one_host("Db.example")
+    ('localhost', 'localhost', 'localhost', 'localhost', 'db.example')
+    """
+    name = host.lower().removesuffix(".")
+    number: ipaddress.IPv4Address | ipaddress.IPv6Address | None = None
+    with suppress(ValueError):
+        number = ipaddress.IPv6Address(name.removeprefix("[").removesuffix("]").partition("%")[0])
+        number = number.ipv4_mapped or number
+    if number is None and re.fullmatch(r"[0-9a-fx.]+", name):
+        with suppress(OSError):
+            number = ipaddress.IPv4Address(socket.inet_aton(name))  # 127.1, 0x7f000001 and 2130706433, too
+    if name == "localhost" or name.endswith(".localhost") or (number and (number.is_loopback or not int(number))):
+        return "localhost"
+    return name if number is None else f"[{number}]" if number.version == 6 else str(number)
+
+
+_ENDPOINT: Final = "?endpoint_override="
+_USUAL: Final = re.compile(r"(?:.*[.])?(?P<of>amazonaws[.]com|googleapis[.]com)")
+"""The stores' own servers: buckets have one name on all of them."""
+
+
+def _server(written: str | None) -> str:
+    return f"{_ENDPOINT}{written}" if written else ""
+
+
+def one_object(place: str) -> str:
+    """The text of an object with its server in one spelling, without one that is its store's own, or a usual port.
+
+    >>> one_object("s3://clinic/v.csv?endpoint_override=S3.eu-south-1.amazonaws.com")
+    's3://clinic/v.csv'
+    >>> one_object("s3://clinic/v.csv?endpoint_override=127.0.0.1:9000")
+    's3://clinic/v.csv?endpoint_override=localhost:9000'
+    >>> one_object("s3://clinic/v.csv?endpoint_override=storage.googleapis.com:443")
+    'gs://clinic/v.csv'
+    """
+    at, _, rest = place.partition(_ENDPOINT)
+    server, inside, inner = rest.partition(", table ")  # no server has a comma
+    match = re.fullmatch(r"(\[[^]]*\]|[^:]*|.*:.*:.*?)(?::(\d*))?", server)
+    if not server or match is None:
+        return place
+    host, port = one_host(match[1]), (match[2] or "").lstrip("0")
+    usual = _USUAL.fullmatch(host) if port in ("", "80", "443") else None
+    if usual is None:
+        return at + _server(host if port in ("", "80", "443") else f"{host}:{port}") + inside + inner
+    return f"{'s3' if usual['of'].startswith('amazonaws') else 'gs'}://{at.partition('://')[2]}{inside}{inner}"
+
+
 OBJECTS: Final = ("s3://", "gs://")
 _OBJECT: Final = re.compile(
     r"(?P<scheme>s3|gs)://(?:(?P<user>anonymous|env:[A-Za-z_][A-Za-z0-9_]*)@)?"
@@ -143,6 +198,8 @@ class ObjectAddress(Address):
         self.scheme, self.user, self.bucket, self.key = match.groups()
         if self.scheme == "gs" and self.user not in (None, "anonymous"):
             raise PolicyError("gs:// takes its keys from the variable GOOGLE_APPLICATION_CREDENTIALS: leave env: out.")
+        if {".", ".."} & set(self.key.split("/")):
+            raise PolicyError(f"{self.shown}: a part of its key is . or .., which stores read in more ways than one.")
         self.options = dict(part.partition("=")[::2] for part in settings.split("&") if part)
         for name, value in self.options.items():
             allowed = _SETTINGS[self.scheme]
@@ -165,9 +222,14 @@ class ObjectAddress(Address):
 
     @property
     def kept(self) -> str:
-        """Where it is: the server too, where one is named."""
-        server = self.options.get("endpoint_override")
-        return self.shown + (f"?endpoint_override={server}" if server else "")
+        """Where it is: the server too, where another than the usual one is named, in one spelling."""
+        return one_object(self.shown + _server(self.options.get("endpoint_override")))
+
+    @property
+    def around(self) -> tuple[str, str]:
+        """What stands before and behind the bucket and the key in `kept`: which store it is."""
+        scheme, _, rest = self.kept.partition("://")
+        return f"{scheme}://", rest.removeprefix(self.path)
 
     def keys(self) -> tuple[str, str] | None:
         """The access key and the secret that a variable holds; None where none is named.

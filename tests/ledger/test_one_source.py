@@ -17,16 +17,18 @@ import pyarrow.parquet as pq
 import pytest
 
 import hubbub as hb
+from hubbub.addresses import ObjectAddress
 from hubbub.cli.main import run
 from hubbub.errors import PolicyError
 from hubbub.ledger.budget import Budget
-from hubbub.ledger.places import one_address
+from hubbub.ledger.places import one_address, one_form
 from hubbub.ledger.policy import load_policy
 from hubbub.ledger.store import Ledger
 from hubbub.service import clerk
 from hubbub.session.data import OpenTables
 from hubbub.session.empty import EmptyTables, schema_of
 from hubbub.session.open import declared_tables
+from hubbub.session.sources import older_places, source_places
 
 ROWS = pa.table({"pid": list(range(50)), "oid": list(range(50))})
 LIMITS = {"max_groups": 1, "max_rows": 1}
@@ -411,3 +413,56 @@ def test_a_tables_limit_holds_by_every_spelling_of_its_name(tmp_path, spelling):
 ])  # fmt: skip
 def test_an_address_has_its_parts_in_one_place_each(written, one):
     assert one_address(written) == one
+
+
+SERVERS = [
+    ["127.0.0.1:9000", "localhost:9000", "LocalHost.:9000", "127.1:9000", "[::1]:9000", "0x7f000001:9000",
+     "0.0.0.0:9000", "[::ffff:127.0.0.1]:9000", "[::]:9000"],
+    [None, "s3.amazonaws.com", "s3.eu-south-1.amazonaws.com", "S3.Amazonaws.com.:443",
+     "s3.dualstack.eu-west-1.amazonaws.com"],
+    ["store.example", "STORE.example:443", "store.example.:80"],
+    ["store.example:9000", "store.example.:09000"],
+    ["10.0.0.1:9000", "10.1:9000"],
+    ["s3.cn-north-1.amazonaws.com.cn"], ["notamazonaws.com"], ["[2001:db8::1]:9000", "[2001:DB8:0:0::1]:9000"],
+    ["127.0.0.1:9001"],
+]  # fmt: skip
+"""Servers of object stores, each by several spellings."""
+
+
+def _at(server: str | None, place: str = "clinic/d/v.parquet") -> ObjectAddress:
+    return ObjectAddress.of(f"s3://{place}" + (f"?endpoint_override={server}" if server else ""))
+
+
+def test_an_object_s_server_has_one_spelling():
+    """Before, each spelling of a server was another one, and its object had another budget there."""
+    for i, j in itertools.product(range(len(SERVERS)), repeat=2):
+        for one, other in itertools.product(SERVERS[i], SERVERS[j]):
+            written = (_at(server).written for server in (one, other))  # as older ledgers wrote it
+            assert (len(set(map(one_form, written))) == 1) == (i == j), (one, other)
+            assert (_at(one) == _at(other)) == (i == j)
+            tables = {"a": table(_at(one), "x"), "b": table(_at(other, "clinic/d/"), "y")}
+            again = set(older_places({"b": tables["b"]}).private) | set(source_places({"b": tables["b"]}))
+            texts = set(older_places({"a": tables["a"]}).private) | set(source_places({"a": tables["a"]}))
+            assert bool({one_form(t) for t, _ in texts} & {one_form(t) for t, _ in again}) == (i == j)
+    assert one_form("s3://b/x, table y.csv?endpoint_override=H.") == one_form(
+        "s3://b/x, table y.csv?endpoint_override=h"
+    )
+    assert one_form("s3://b/f.duckdb?endpoint_override=h:80, table T") == one_form(
+        "s3://b/f.duckdb?endpoint_override=h, table t"
+    )
+    google = ObjectAddress.of("gs://clinic/d/v.parquet")
+    for same in ("s3://clinic/d/v.parquet?endpoint_override=storage.googleapis.com",
+                 "gs://clinic/d/v.parquet?endpoint_override=Storage.googleapis.com:443"):  # fmt: skip
+        assert ObjectAddress.of(same).kept == google.kept
+        assert ObjectAddress.of(same).around == ("gs://", "")
+
+
+@pytest.mark.parametrize(
+    "key", ["d/./v.parquet", "d/../v.parquet", "./v.parquet", "../clinic/v.parquet", "d/.", "d/.."]
+)
+def test_a_key_that_stores_read_in_several_ways_is_no_second_budget(key):
+    """Before, servers that take these parts out of an address had one object by each such key."""
+    with pytest.raises(PolicyError, match=r"a part of its key is \. or \.\."):
+        ObjectAddress.of(f"s3://clinic/{key}")
+    for good in ("d/.hidden/v.parquet", "d/..v.parquet", "d/v..parquet"):
+        assert ObjectAddress.of(f"s3://clinic/{good}").key == good

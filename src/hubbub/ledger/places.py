@@ -13,6 +13,8 @@ import re
 from typing import Final
 from urllib.parse import unquote
 
+from hubbub.addresses import OBJECTS, one_host, one_object
+
 __all__ = ["INSIDE", "one_address", "one_form", "same_file", "without_login"]
 
 INSIDE: Final = ", table "
@@ -61,7 +63,7 @@ def one_address(address: str) -> str:
 def _one_host(host: str, port: str) -> str:
     """A host with its port, if that is not the usual one; a socket's folder as it is."""
     if not host.startswith("/"):
-        host = re.sub(r"^(127\.0\.0\.1|\[?::1\]?|localhost)$", "localhost", host.lower().removesuffix("."))
+        host = one_host(host)
     return f"{host}:{port}" if port not in ("", "5432") else host
 
 
@@ -76,7 +78,9 @@ def one_form(place: str) -> str:
     main, inside, inner = _parts(place)
     if main.startswith(_SCHEME):
         main = one_address(main)
-    elif main.startswith("/"):
+    elif main.startswith(OBJECTS):
+        main, inside, inner = _parts(one_object(place))
+    if main.startswith(("/", *OBJECTS)):
         inner = inner.lower()  # names in DuckDB have no case
     return f"{main}{inside}{inner}"
 

@@ -57,8 +57,7 @@ class ObjectsEngine(DuckDBEngine):
         if inner is None and not address.several and kind_of_file(copy.path) == "sheet":
             inner = only_sheet(copy.path)
             place = f"{address.kept}{INSIDE}{inner}" if inner else None
-        server = address.kept.removeprefix(address.shown)
-        keys = frozenset(("object", address.scheme, server, key, (inner or "").lower()) for key, *_ in copy.edition)
+        keys = frozenset(("object", *address.around, key, (inner or "").lower()) for key, *_ in copy.edition)
         return Located(place, here=keys, header=self._headers.get(name, ()))
 
     def recheck(self, name: str) -> None:

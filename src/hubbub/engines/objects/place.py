@@ -50,8 +50,8 @@ class ObjectsPlace:
         *folders, name = re.split(r"[*?]", source.key)[0].split("/")
         if not source.several and name[:1] in ("_", "."):
             return texts
-        server = source.kept.removeprefix(source.shown)
-        beside = (f"{source.scheme}://{source.bucket}/" + "/".join(folders[:i]) for i in range(len(folders), 0, -1))
+        scheme, server = source.around
+        beside = (f"{scheme}{source.bucket}/" + "/".join(folders[:i]) for i in range(len(folders), 0, -1))
         return texts + [f"{folder}/{server}" for folder in beside]
 
     def here(self, named: Named) -> Hashable:
