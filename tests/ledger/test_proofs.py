@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import sqlite3
+from collections.abc import Iterator
 from contextlib import suppress
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 
 from hubbub.errors import BudgetError, PolicyError
+from hubbub.ledger import database
 from hubbub.ledger.accounts import EVERYONE, Total, analyst_account, block_account, pure_cost
 from hubbub.ledger.blocks import return_unused
 from hubbub.ledger.budget import Budget
@@ -187,3 +191,86 @@ def test_a_stored_answer_is_given_only_as_it_was_stored(tmp_path, damage):
         ):
             with pytest.raises(PolicyError, match="damaged, or somebody else wrote into it"):
                 ask()
+
+
+def ends_of_entries(content: bytes) -> Iterator[int]:
+    """Where each entry of an index of one page ends: with the row that it points to."""
+    size = int.from_bytes(content[16:18], "big")
+    with sqlite3.connect(":memory:") as connection:
+        connection.deserialize(content)
+        pages = [page for (page,) in connection.execute("SELECT rootpage FROM sqlite_master WHERE type = 'index'")]
+    for start in [(page - 1) * size for page in pages]:
+        assert content[start] == 10, "an index has more than one page"
+        for number in range(int.from_bytes(content[start + 3 : start + 5], "big")):
+            cell = start + int.from_bytes(content[start + 8 + 2 * number : start + 10 + 2 * number], "big")
+            assert content[cell] < 128, "an entry is long"
+            yield cell + content[cell]
+
+
+def test_an_index_that_points_to_another_row_is_seen_at_the_opening(tmp_path):
+    path = tmp_path / "b.db"
+    filled(path)
+    with sqlite3.connect(path) as connection:
+        connection.execute("PRAGMA journal_mode = DELETE")
+    connection.close()
+    whole = path.read_bytes()
+    ends = list(ends_of_entries(whole))
+    assert len(ends) > 10
+    for end in ends:
+        path.write_bytes(whole[:end] + bytes([whole[end] ^ 4]) + whole[end + 1 :])
+        with pytest.raises(PolicyError, match="damaged"):
+            Ledger.manage(path).close()
+
+
+INDEXED = {
+    "the key, to be read": ("charge_of_question", lambda ledger: ledger.record.find_release(
+        space=SPACE, question_key="2", at_least=Fraction(1))),
+    "the key, to be charged": ("charge_of_question", lambda ledger: ledger.charges.charge_once(
+        asked(1, question_key="2"))),
+    "the id": ("sqlite_autoindex_charge_1", lambda ledger: ledger.record.release(IDS["2"])),
+    "the charge of an answer": ("sqlite_autoindex_release_1", lambda ledger: ledger.record.release(IDS["2"])),
+}  # fmt: skip
+IDS: dict[str, str] = {}
+
+
+@pytest.mark.parametrize("index", INDEXED)
+def test_a_row_that_an_index_names_is_compared_in_an_open_ledger(tmp_path, monkeypatch, index):
+    path = tmp_path / "b.db"
+    name, ask = INDEXED[index]
+    with Ledger.open(path, budgets=BUDGETS) as ledger:
+        for key in ("1", "2"):
+            IDS[key] = charge(ledger, 1, question_key=key)
+            ledger.charges.advance(IDS[key], "drawing")
+            ledger.charges.store(IDS[key], f'{{"s": {key}}}')
+    with sqlite3.connect(path) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    connection.close()
+    swap_rows(path, name, IDS["1"], IDS["2"])
+    monkeypatch.setattr(database, "check_contents", lambda *_: None)  # as if it had been open before
+    with (
+        Ledger.open(path, budgets=BUDGETS) as ledger,
+        pytest.raises(PolicyError, match="damaged, or somebody else wrote into it"),
+    ):
+        ask(ledger)
+
+
+def swap_rows(path: Path, index: str, *charges: str) -> None:
+    """Let the entries of an index that belong to two charges, or to their answers, point to one another's rows."""
+    with sqlite3.connect(path) as connection:
+        table = "release" if "release" in index else "charge"
+        ask = "SELECT r.serial FROM release AS r JOIN charge ON charge.serial = r.charge WHERE charge.id = ?"
+        ask = ask if table == "release" else "SELECT serial FROM charge WHERE id = ?"
+        rows = [connection.execute(ask, (each,)).fetchone()[0] for each in charges]
+        page, size = (
+            connection.execute("SELECT rootpage FROM sqlite_master WHERE name = ?", (index,)).fetchone()[0],
+            connection.execute("PRAGMA page_size").fetchone()[0],
+        )
+    connection.close()
+    content = bytearray(path.read_bytes())
+    start = (page - 1) * size
+    others = {rows[0]: rows[1], rows[1]: rows[0]}
+    for number in range(int.from_bytes(content[start + 3 : start + 5], "big")):
+        cell = start + int.from_bytes(content[start + 8 + 2 * number : start + 10 + 2 * number], "big")
+        end = cell + content[cell]
+        content[end] = others.get(content[end], content[end])
+    path.write_bytes(content)

@@ -26,6 +26,7 @@ from hubbub.ledger.budget import Budget, decimal_text, short_text
 from hubbub.ledger.charge import Charge
 from hubbub.ledger.hash_chain import Connection, Posting, Value, Writer
 from hubbub.ledger.process import is_gone, this_process
+from hubbub.ledger.proofs import see_row
 from hubbub.ledger.readings import is_due, readers
 from hubbub.ledger.records import entries
 from hubbub.ledger.remainder import Remaining
@@ -303,14 +304,15 @@ def _asked_already(writer: Writer, request: Request) -> str | None:
         return None if is_due(writer.connection, answer, request.charge) else answer.id
     shared = request.rules.shared_answers
     rows: list[Any] = writer.connection.execute(
-        "SELECT charge.id, charge.epsilon, journal.time, charge.owner, step.owner, step.state FROM charge "
-        "JOIN journal ON journal.serial = charge.serial LEFT JOIN step ON step.serial = "
+        "SELECT charge.serial, charge.id, charge.epsilon, journal.time, charge.owner, step.owner, step.state "
+        "FROM charge JOIN journal ON journal.serial = charge.serial LEFT JOIN step ON step.serial = "
         "(SELECT max(last.serial) FROM step AS last WHERE last.charge = charge.serial) "
         "WHERE charge.unit_space = ? AND charge.question_key = ? AND charge.kind = 'question' "
         f"{'' if shared else 'AND charge.analyst = ? '}ORDER BY charge.serial",
         (request.space, request.charge.question_key, *([] if shared else [request.charge.analyst])),
     ).fetchall()
-    for known, epsilon, time, first, second, state in rows:
+    for serial, known, epsilon, time, first, second, state in rows:
+        see_row(writer.connection, serial, unit_space=request.space, question_key=request.charge.question_key)
         if read_amount(epsilon) < request.charge.epsilon or state in ("failed", "lost", "withdrawn"):
             continue
         owner = second or first

@@ -43,7 +43,7 @@ from hubbub.ledger.hash_chain import Connection, Writer
 from hubbub.ledger.process import is_gone, this_process
 from hubbub.ledger.readings import reading
 from hubbub.ledger.record import Record
-from hubbub.ledger.records import OPEN, UNDRAWN, Entry, State, StoredRelease, entries, paid_for, standing_of
+from hubbub.ledger.records import OPEN, UNDRAWN, Entry, State, StoredRelease, entries_to, paid_for, standing_of
 from hubbub.ledger.standing import Balance
 from hubbub.ledger.under_way import UnderWay, dead
 
@@ -529,13 +529,13 @@ def _abandoned(
     connection: Connection, space: str, question_key: str, analyst: str, epsilon: Fraction
 ) -> Sequence[Entry]:
     """The charges of a question that nothing was drawn for, that nobody works on, and that were not retried yet."""
-    charges = entries(
+    charges = entries_to(
         connection,
-        "WHERE unit_space = ? AND question_key = ? AND analyst = ? AND epsilon = ? AND charge.kind = 'question' "
-        "AND (step.state IS NULL OR step.state IN ('withdrawn', 'lost')) AND NOT EXISTS "
-        "(SELECT 1 FROM step AS again WHERE again.charge = charge.serial AND again.state IN ('retried', 'drawing'))",
         space,
         question_key,
+        "analyst = ? AND epsilon = ? AND charge.kind = 'question' "
+        "AND (step.state IS NULL OR step.state IN ('withdrawn', 'lost')) AND NOT EXISTS "
+        "(SELECT 1 FROM step AS again WHERE again.charge = charge.serial AND again.state IN ('retried', 'drawing'))",
         analyst,
         write_amount(epsilon),
     )

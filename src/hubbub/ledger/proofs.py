@@ -20,9 +20,9 @@ from typing import Any, Final
 from hubbub.ledger.hash_chain import START, Connection, Head, Value, head_of, link, linked_row, untrue
 from hubbub.ledger.keys import Epochs, key_at
 from hubbub.ledger.schema import COLUMNS
-from hubbub.ledger.wording import commitment
+from hubbub.ledger.wording import commitment, is_commitment
 
-__all__ = ["Proofs", "answers", "proofs_of"]
+__all__ = ["Proofs", "answers", "proofs_of", "see_row"]
 
 _DECIDING: Final = ("unit_space", "training", "relation", "allowance", "clearance", "joint_clearance")
 _PIECE: Final = 1000  # lines that are read together
@@ -142,18 +142,39 @@ def answers(connection: Connection, where: str, *values: Value) -> list[tuple[st
         PolicyError: words are not those that their line commits to, or the line is not the one that was written.
     """
     rows = connection.execute(
-        "SELECT charge.id, release.serial, release.payload, w.salt, w.content FROM charge JOIN release ON "
-        f"release.charge = charge.serial LEFT JOIN wording AS w ON w.serial = release.serial WHERE {where} "
-        "ORDER BY charge.serial",
+        "SELECT charge.id, charge.serial, release.serial, release.payload, w.salt, w.content FROM charge "
+        "JOIN release ON release.charge = charge.serial LEFT JOIN wording AS w ON w.serial = release.serial "
+        f"WHERE {where} ORDER BY charge.serial",
         values,
     ).fetchall()
     proofs = proofs_of(connection)
-    for _, line, row, salt, words in rows:
+    for charge, serial, line, row, salt, words in rows:
+        if words is None and is_commitment(row):
+            raise untrue(f"answer in line {line} has lost its words")
         if words is not None and commitment(str(salt), str(words)) != row:
             raise untrue(f"answer in line {line} is not the one that was given")
+        its = connection.execute("SELECT charge FROM release WHERE serial = ?", (line,)).fetchone()
+        if its is None or its[0] != serial:
+            raise untrue(f"answer in line {line} is not that of line {serial}")
+        see_row(connection, serial, id=charge)
         if proofs is not None:
+            proofs.confirm(connection, "charge", serial)
             proofs.confirm(connection, "release", line)
-    return [(charge, row if words is None else words) for charge, _, row, _, words in rows]
+    return [(charge, row if words is None else words) for charge, _, _, row, _, words in rows]
+
+
+def see_row(connection: Connection, serial: int, **columns: Value) -> None:
+    """See that a charge that an index named is the one that was looked for: SQLite believes the index, not the row.
+
+    serial: its line, by which it is read again, without any index. columns: what was looked for.
+
+    Raises:
+        PolicyError: its row says another thing.
+    """
+    names = ", ".join(columns)
+    row = connection.execute(f"SELECT {names} FROM charge WHERE serial = ?", (serial,)).fetchone()
+    if row is None or tuple(row) != tuple(columns.values()):
+        raise untrue(f"charge in line {serial} is not the one that its index names")
 
 
 def _holds(connection: Connection, head: Head) -> bool:

@@ -19,9 +19,9 @@ from hubbub.ledger.books import AccountState, moment
 from hubbub.ledger.budget import decimal_text
 from hubbub.ledger.checkpoint import Checkpoint
 from hubbub.ledger.handle import Handle
-from hubbub.ledger.hash_chain import Connection, head_of
+from hubbub.ledger.hash_chain import Connection, head_of, untrue
 from hubbub.ledger.process import is_gone
-from hubbub.ledger.proofs import answers
+from hubbub.ledger.proofs import answers, see_row
 from hubbub.ledger.readings import readers, reading
 from hubbub.ledger.records import OPEN, Entry, Refusal, StoredRelease, answers_to, entries, paid_for, standing_of
 from hubbub.ledger.schema import COLUMNS
@@ -73,6 +73,8 @@ class Record:
         entry = self.entry(charge_id)
         with self._handle.reading() as connection:
             stored = answers(connection, "charge.id = ?", charge_id)
+            if stored:
+                see_row(connection, entry.serial, id=charge_id)
         return StoredRelease(entry, stored[0][1]) if stored else None
 
     def find_release(
@@ -95,7 +97,10 @@ class Record:
             ranked = sorted(answers_to(connection, space, question_key, at_least, whose_alone), reverse=True)
             if reader is not None and (token is not None or any(whose != reader for _, _, whose in ranked)):
                 ranked.sort(key=lambda each: self._distance(connection, each[1], reader, token))
-        return self.release(ranked[0][1]) if ranked else None
+        stored = self.release(ranked[0][1]) if ranked else None
+        if stored is not None and (stored.entry.space, stored.entry.question_key) != (space, question_key):
+            raise untrue(f"charge in line {stored.entry.serial} is not the one that its index names")
+        return stored
 
     def _distance(self, connection: Connection, charge_id: str, reader: str, token: str | None) -> int:
         """0 for a release that costs the reader nothing, 1 for one that his limits admit, 2 for others."""

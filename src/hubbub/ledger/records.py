@@ -12,6 +12,7 @@ from typing import Any, Final, Literal, TypeAlias
 from hubbub.errors import InternalError, PolicyError
 from hubbub.ledger.accounts import Total, read_amount
 from hubbub.ledger.hash_chain import Connection, Value
+from hubbub.ledger.proofs import see_row
 from hubbub.ledger.wording import shown, words_of
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "StoredRelease",
     "answers_to",
     "entries",
+    "entries_to",
     "paid_for",
     "standing_of",
 ]
@@ -164,6 +166,19 @@ def entries(connection: Connection, where: str = "", *parameters: Value) -> list
     """The charges that `where` selects, oldest first."""
     rows = connection.execute(f"{_CHARGE} {where} ORDER BY charge.serial", parameters)
     return [_entry(row) for row in rows.fetchall()]
+
+
+def entries_to(connection: Connection, space: str, question_key: str, where: str, *parameters: Value) -> list[Entry]:
+    """The charges of a question that `where` selects, oldest first.
+
+    Raises:
+        PolicyError: an index names the row of another one.
+    """
+    where = f"WHERE unit_space = ? AND question_key = ? AND {where}"
+    charges = entries(connection, where, space, question_key, *parameters)
+    for entry in charges:
+        see_row(connection, entry.serial, unit_space=space, question_key=question_key, id=entry.id)
+    return charges
 
 
 def paid_for(connection: Connection, entry: Entry) -> Entry:
