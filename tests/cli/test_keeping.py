@@ -38,7 +38,7 @@ def test_a_backup_is_put_back_with_nothing_left_and_a_steward_says_how_much_is(c
     code, _, err = cli("ledger", "restore", "copy", "--accept-older", "--reason", "the disk died")
     assert (code, "nothing is left to spend" in err) == (0, True)
     assert cli("query", WARDS, "--epsilon", "0.1", "--yes")[0] == 4
-    assert cli("query", COUNT, "--epsilon", "0.25", "--yes")[0] == 0  # stored answers are free
+    assert cli("query", COUNT, "--epsilon", "0.25", "--yes")[0] == 4  # its rows may have been refreshed since
     assert cli("grant", "everyone", "--epsilon", "1", "--reason", "nothing since")[0] == 0
     assert cli("query", WARDS, "--epsilon", "0.1", "--yes")[0] == 0
     assert cli("ledger", "restore", "--accept-older", "--reason", "pg_restore, say")[0] == 0

@@ -101,3 +101,25 @@ def test_what_is_set_aside_for_training_is_not_given_again(place):
         assert ledger.record.verify().problems == ()
     with Ledger.open(place, budgets=budgets) as ledger:
         assert ledger.balance.training(SPACE) == (0, 0)
+
+
+def test_nothing_that_was_revoked_or_refreshed_since_is_given_again(place):
+    with opened(place) as ledger:
+        ledger.steward.grant(SPACE, "analyst:ada", Fraction(1), author="steward")
+        ledger.steward.grant(SPACE, "table:visits", Fraction(1), author="steward")
+        old = {
+            (space, dataset, mark): ledger.versions.data_version(space, dataset, fingerprint=mark)
+            for space in BUDGETS
+            for dataset, mark in (("visits", "a"), ("visits", "b"), ("stays", None))
+        }
+    with opened(place) as ledger:
+        ledger.steward.accept_older(author="steward", reason="the disk died")
+        for space, dataset, mark in old:
+            new = ledger.versions.data_version(space, dataset, fingerprint=mark)
+            assert new not in old.values(), f"{dataset} of {space} stands as it did"
+        ledger.steward.grant(SPACE, "everyone", Fraction(3), author="steward")
+        for told in ({"analyst": "ada", "dataset": ""}, {"analyst": "eve", "dataset": "visits"}):
+            with pytest.raises(BudgetError, match="was revoked"):
+                charge(ledger, TENTH, question_key="new", **told)
+        assert charge(ledger, TENTH, question_key="new", analyst="eve", dataset="")
+        assert ledger.record.verify().problems == ()

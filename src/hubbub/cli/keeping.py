@@ -91,9 +91,10 @@ _NOBODY: Final = (
     "Nobody can log in, and no token holds. `hubbub person reset NAME` makes a link for each who is to come."
 )
 _CLOSED = (
-    "The ledger is back, and nothing is left to spend, because more may have been charged since. Stored answers are "
-    "free. If you know what was charged since the copy: `hubbub grant everyone --epsilon NUMBER --reason WHY`, with "
-    "the whole budget less that; a grant counts from the first charge on."
+    "The ledger is back, and nothing is left to spend, because more may have been charged since. Every limit is "
+    "revoked, and every table counts as refreshed: what is asked again is drawn anew. Revoke again by name whom you "
+    "revoked since the copy. Then, if you know what was charged since: `hubbub grant everyone --epsilon NUMBER "
+    "--reason WHY`, with the whole budget less that; a grant counts from the first charge on."
 )
 
 

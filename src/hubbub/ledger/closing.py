@@ -8,8 +8,11 @@ unspent is closed, on the record, in one transaction:
     open blocks         are closed, and what they held stays spent: they may have been used up
     what was not drawn  has had its draw: it may have been drawn and told since
     what was running    has no answer
+    data versions       every data set gets a new one: its rows may have been refreshed since
+    limits              every account that has one may spend nothing more: it may have been revoked or lowered since
 
-Stored answers stay, and stay free. A line of `restoring` says which line was the last one that is known.
+Stored answers stay on the record; a question that is asked again is drawn anew, from the rows of now. A line of
+`restoring` says which line was the last one that is known.
 """
 
 from __future__ import annotations
@@ -18,11 +21,15 @@ from typing import TYPE_CHECKING, Final
 
 from hubbub.ledger.accounts import EVERYONE, TRAINING
 from hubbub.ledger.charge import checked_text
+from hubbub.ledger.versions import issue
 
 if TYPE_CHECKING:
     from hubbub.ledger.hash_chain import Head, Writer
 
 __all__ = ["close_what_is_open"]
+
+_RESTORED: Final = "an older copy was accepted"
+"""Why a data version was issued then: one that is declared, so it ends those before it."""
 
 _STEPS: Final = {
     None: ("drawing", "withdrawn"),
@@ -43,10 +50,14 @@ def close_what_is_open(writer: Writer, known: Head, *, author: str, reason: str)
     author, reason = checked_text(author, "author"), checked_text(reason, "reason")
     writer.append("restoring", known.serial, known.hash, author, reason)
     ask = writer.connection.execute
-    for (space,) in ask("SELECT name FROM unit_space ORDER BY name").fetchall():
-        writer.append("allowance", space, EVERYONE, None, None, author, reason)
-    for (space,) in ask("SELECT unit_space FROM training ORDER BY unit_space").fetchall():
-        writer.append("allowance", space, TRAINING, None, None, author, reason)
+    closed = {(space, EVERYONE) for (space,) in ask("SELECT name FROM unit_space").fetchall()}
+    closed |= {(space, TRAINING) for (space,) in ask("SELECT unit_space FROM training").fetchall()}
+    closed |= {(space, account) for space, account in ask("SELECT unit_space, account FROM allowance").fetchall()}
+    for space, account in sorted(closed):
+        writer.append("allowance", space, account, None, None, author, reason)
+    rows = ask("SELECT DISTINCT unit_space, dataset FROM data_version ORDER BY unit_space, dataset").fetchall()
+    for space, dataset in rows:
+        issue(writer, space, dataset, _RESTORED, None)
     _close_blocks(writer)
     _close_questions(writer)
 
