@@ -9,8 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import hubbub as hb
 from engines.footer import changed
-from engines.test_spark_files import asked
+from engines.test_spark_files import asked, written
 from hubbub.engines.spark.frames import read_by_rows
 
 pytestmark = pytest.mark.filterwarnings("ignore:ledger=None")
@@ -214,3 +215,52 @@ def test_a_type_that_is_told_is_one_that_can_be_read(theirs: Any, tmp_path: Path
     path = narrowed(tmp_path / "t.parquet", 18, 9, [5, 6, 7], whole=True)
     assert read_by_rows(theirs.read.schema("u DECIMAL(18, 0)").parquet(path), theirs)
     assert allowed > 20
+
+
+@pytest.mark.parametrize("form", ["parquet", "orc"])
+@pytest.mark.parametrize("version", [None, ""])
+def test_a_file_that_has_grown_is_not_read_by_its_old_length(
+    theirs: Any, tmp_path: Path, form: str, version: str | None
+) -> None:
+    """Spark reads what lies within the length that it has listed: with one person's long text none of 1,000 rows."""
+    theirs.conf.set("spark.sql.sources.useV1SourceList", form if version is None else version)
+    ids, texts = list(range(1000)), ["a"] * 1000
+    folder = written(tmp_path / "rows", form, pa.table({"id": ids, "x": texts}))
+    counted, frame = "SELECT COUNT(*) AS n FROM v WHERE x = 'a'", theirs.read.format(form).load(folder)
+    declared = hb.table(frame, unit="id", max_total=1)
+    with hb.Session({"v": declared}, budget=hb.Budget(10**9), ledger=None) as session:
+        assert session.sql(counted, epsilon=10**6).rows() == [(1000,)]
+        written(tmp_path / "rows", form, pa.table({"id": [*ids, 1000], "x": [*texts, "z" * 60000]}))
+        with pytest.raises(hb.PolicyError, match="changed since the frame was made"):
+            session.sql(counted + " OR id > 5000", epsilon=10**6)
+    assert asked(frame, counted) == "PolicyError"  # made before, and declared after
+    assert asked(theirs.read.format(form).load(folder), counted) == 1000
+
+
+@pytest.mark.parametrize("by_name", [True, False])
+def test_a_bucket_is_not_believed_of_the_name_of_its_file(theirs: Any, tmp_path: Path, by_name: bool) -> None:
+    """A row of another bucket's was a person of its own."""
+    theirs.sql("DROP TABLE IF EXISTS in_buckets")
+    made = theirs.range(40).selectExpr("id", "id AS n").repartition(1)
+    made.write.bucketBy(4, "id").option("path", str(tmp_path / "t")).saveAsTable("in_buckets")
+    files = sorted((tmp_path / "t").glob("*.parquet"))
+    rows = [pq.read_table(file) for file in files]
+    for file, one in zip(files, rows, strict=True):
+        theirs.createDataFrame([*map(tuple, one.to_pandas().to_numpy().tolist()), (7, 7)], "id LONG, n LONG").coalesce(
+            1
+        ).write.parquet(str(tmp_path / "o"), mode="overwrite")
+        (new,) = (tmp_path / "o").glob("*.parquet")
+        file.write_bytes(new.read_bytes())
+        for check in file.parent.glob(".*.crc"):
+            check.unlink()
+    theirs.sql("REFRESH TABLE in_buckets")
+    try:
+        if by_name:
+            assert asked("spark:in_buckets", "SELECT COUNT(DISTINCT id) AS n FROM v") == 40
+        else:
+            counted = "SELECT COUNT(*) AS n FROM (SELECT id, COUNT(*) AS c FROM v GROUP BY id)"
+            assert asked(theirs.table("in_buckets"), counted) == "PolicyError"
+            theirs.conf.set("spark.sql.sources.bucketing.enabled", "false")
+            assert asked(theirs.table("in_buckets"), counted) == 40
+    finally:
+        theirs.sql("DROP TABLE in_buckets")

@@ -183,7 +183,10 @@ class SparkEngine:
     def _check_read(self, name: str, frame: DataFrame, *, trusted: bool, again: bool = False) -> None:
         assert self._session is not None
         with _listing(name):
+            whole = look_at(frame, self._session)
             why = None if trusted else read_by_rows(frame, self._session, again=again)
+        if not whole:
+            why = "its files have changed since the frame was made; read them again, into a new frame and session."
         if why is not None:
             raise PolicyError(f"table {name!r}: {why} Nothing was charged.")
 
@@ -224,8 +227,6 @@ class SparkEngine:
 
     def _check_frame_again(self, name: str, known: _Known, session: SparkSession) -> None:
         frame = session.table(known.view)
-        with _listing(name):
-            look_at(frame, session)
         self._check_read(name, frame, trusted=known.trusted, again=True)
         now = _physical(name, frame, session).values()
         if any(CUT in one and one != before for one, before in zip(now, known.physical.values(), strict=True)):

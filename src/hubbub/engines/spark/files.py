@@ -17,7 +17,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import unquote
 from weakref import WeakKeyDictionary
@@ -36,6 +36,7 @@ _DIGITS: Final = 18
 """Decimals of so many digits Spark reads from Parquet as they are stored, and checks none."""
 _AT_ONCE: Final = 16  # footers that are read at a time
 _STAMPS: Final = "stamps"  # no address: these have a colon
+_LENGTHS: Final = "lengths"
 _SEEN: WeakKeyDictionary[SparkSession, dict[Any, Any]] = WeakKeyDictionary()
 """What a session of ours has seen: before each charge only files that are new, or have changed, are looked at."""
 
@@ -48,12 +49,13 @@ class Files:
     """The files that Spark lists of a table, and what reads them.
 
     form: the class that reads them, in small letters. addresses: in Spark's order. listing: Spark's own words of them,
-    with lengths and times of change: another listing is looked at anew.
+    with lengths and times of change: another listing is looked at anew. index: Spark's, a Java object.
     """
 
     form: str = ""
     addresses: Sequence[str] = ()
     listing: str = ""
+    index: Any = field(default=None, compare=False)
 
 
 def too_wide(files: Files, columns: Mapping[str, str], session: SparkSession) -> str | None:
@@ -172,12 +174,12 @@ def _seen(files: Files, session: SparkSession) -> dict[Any, Any]:
     return seen
 
 
-def look_again(files: Files, session: SparkSession) -> None:
-    """Forget what was seen of files of which one has another length or time of change since: a frame's listing is that
-    of when it was made.
+def look_again(files: Files, session: SparkSession) -> bool:
+    """Forget what was seen of files of which one has another length or time of change since. Returns whether each is as
+    long as the frame's listing says, which is that of when it was made: Spark reads of a file what lies within that.
     """
     if not any(name in files.form for name in _READERS):
-        return
+        return True
     java: Any = session._jvm
     conf = java_of(session).sessionState().newHadoopConf()
 
@@ -193,7 +195,16 @@ def look_again(files: Files, session: SparkSession) -> None:
     seen = _seen(files, session)
     if seen.get(_STAMPS) != now:
         seen.clear()
-        seen.update({"": files.listing, _STAMPS: now})
+        seen.update({"": files.listing, _STAMPS: now, _LENGTHS: _listed_lengths(files.index, java)})
+    return bool(seen[_LENGTHS] == [None if one is None else one[0] for one in now])
+
+
+def _listed_lengths(index: Any, java: Any) -> list[int]:
+    """The lengths of files as Spark has listed them, in the order of their addresses."""
+    if index.getClass().getSimpleName() == "CatalogFileIndex":
+        index = index.filterPartitions(getattr(getattr(java.scala.collection.immutable, "Nil$"), "MODULE$"))
+    every = index.allFiles()
+    return [int(every.apply(i).getLen()) for i in range(every.size())]
 
 
 def _stored(reader: Any, path: str, session: SparkSession, seen: dict[Any, Any]) -> Stored | None:
@@ -357,8 +368,8 @@ def _flat(place: str, kind: Any) -> Iterator[tuple[str, str]]:
     inside = [kind.get(part) for part in ("elementType", "keyType", "valueType", "sqlType") if part in kind]
     for i, one in enumerate(inside):
         yield from _flat(f"{place}/{i}", one)
-    for field in kind.get("fields", []):
-        yield from _flat(f"{place}.{field['name'].lower()}", field["type"])
+    for one in kind.get("fields", []):
+        yield from _flat(f"{place}.{one['name'].lower()}", one["type"])
 
 
 def _holds(kind: str, stored: str) -> bool:

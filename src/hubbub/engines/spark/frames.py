@@ -109,10 +109,12 @@ def as_texts(plain: DataFrame) -> DataFrame:
 _LENGTH: Final = "__CHAR_VARCHAR_TYPE_STRING"
 
 
-def look_at(frame: DataFrame, session: SparkSession) -> None:
-    """Have those files of a frame looked at anew that have changed since they were; to be done before they are."""
-    for leaf in _leaves(frame):
-        look_again(leaf.files, session)
+def look_at(frame: DataFrame, session: SparkSession) -> bool:
+    """Have those files of a frame looked at anew that have changed since they were; to be done before they are. Returns
+    whether each is as long as when the frame was made.
+    """
+    alike = [look_again(leaf.files, session) for leaf in _leaves(frame)]
+    return all(alike)
 
 
 _GUESSED: Final = "spark.sql.sources.partitionColumnTypeInference.enabled"
@@ -185,6 +187,7 @@ _IN_MEMORY: Final = (_COMPUTED, "LocalRelation", "OneRowRelation", "EmptyRelatio
 _HANDED: Final = {"LocalRelation", "OneRowRelation"}
 """Rows that the program has handed over; of the second kind each is written as what is selected."""
 _FILE_TABLES: Final = ("parquettable", "orctable")
+_BUCKETS: Final = "spark.sql.sources.bucketing.enabled"
 _READS: Final = ("parquetfileformat", "orcfileformat", *_FILE_TABLES)
 """The classes that read formats which keep rows apart."""
 
@@ -193,6 +196,11 @@ def _read_by_rows(leaf: _Leaf) -> str | None:
     option = refused_option(leaf.options)
     if option is not None:
         return f"its files are read with the option {option!r}. Read them without it"
+    if leaf.buckets:
+        return (
+            "its table is cut into buckets, by whose files' names Spark believes a row to be where it is not, and one "
+            f"person is several. Set {_BUCKETS} to false in the session of the frame"
+        )
     refused = None if leaf.session is None else refused_setting(leaf.session.conf().get)
     if refused is not None:
         key, value, instead = refused
@@ -226,7 +234,8 @@ class _Leaf:
     parted: whether columns come from the names of folders; guessed: whether it was Spark that found the types of
     such columns, when it was read; folders: which ones, by number, but for texts. every: all its
     columns, with their types, and numbers: what the plan calls them by. of_rows: a column that no file holds, such as
-    `_metadata`. session: by whose settings the files are read, a Java object.
+    `_metadata`. session: by whose settings the files are read, a Java
+    object. buckets: whether rows are taken to be where the names of files say.
     """
 
     kind: str
@@ -242,6 +251,7 @@ class _Leaf:
     numbers: Mapping[str, int] = field(default_factory=dict)
     of_rows: str | None = None
     session: Any = None
+    buckets: bool = False
 
 
 def _leaves(frame: DataFrame) -> list[_Leaf]:
@@ -332,7 +342,7 @@ def _leaf(node: Any, wanted: Set[int] | None, java: Any) -> _Leaf:
         kind, node = "DataSourceV2Relation", node.relation()
     read = {a.name(): a.dataType().sql() for a in output if wanted is None or a.exprId().id() in wanted}
     options: Mapping[str, str] = {}
-    form, listed, schema, parts, session = "", None, None, None, None
+    form, listed, schema, parts, session, cut = "", None, None, None, None, False
     if kind == "LogicalRelation":
         relation = node.relation()
         form = _form(relation)
@@ -340,6 +350,7 @@ def _leaf(node: Any, wanted: Set[int] | None, java: Any) -> _Leaf:
             form, schema = _form(relation.fileFormat()), relation.dataSchema()
             options = _lowered(java.scala.jdk.javaapi.CollectionConverters.asJava(relation.options()))
             listed, parts, session = relation.location(), relation.partitionSchema(), relation.sparkSession()
+            cut = relation.bucketSpec().isDefined() and str(session.conf().get(_BUCKETS)).lower() != "false"
     elif kind == "DataSourceV2Relation":
         table = node.table()
         form, options = _form(table), _lowered(node.options())
@@ -348,7 +359,7 @@ def _leaf(node: Any, wanted: Set[int] | None, java: Any) -> _Leaf:
             parts = listed.partitionSchema()
     elif kind == "LogicalRDD":
         kind = _COMPUTED if node.rdd().isCheckpointed() else kind  # by Spark, which has read each value
-    files = Files(form) if listed is None else Files(form, list(listed.inputFiles()), _listing(listed, java))
+    files = Files(form) if listed is None else Files(form, list(listed.inputFiles()), _listing(listed, java), listed)
     parted = set() if parts is None else {name.lower() for name, _ in _fields(parts)}
     typed = [a for a in output if a.name().lower() in parted and not a.dataType().sql().startswith("STRING")]
     guessed = {a.name().lower() for a in typed} - _given(listed, java) if typed else set()
@@ -367,6 +378,7 @@ def _leaf(node: Any, wanted: Set[int] | None, java: Any) -> _Leaf:
         {a.name(): a.exprId().id() for a in output},
         next(iter(beside), None),
         session,
+        cut,
     )
 
 

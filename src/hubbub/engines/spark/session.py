@@ -72,6 +72,8 @@ SETTINGS: Final[Mapping[str, str]] = {
     "spark.sql.readSideCharPadding": "true",
     "spark.sql.files.ignoreCorruptFiles": "false",
     "spark.sql.files.ignoreMissingFiles": "false",
+    # Where a row is, is not believed of the name of its file.
+    "spark.sql.sources.bucketing.enabled": "false",
     # A limit of time would make one person's many rows an error.
     "spark.sql.broadcastTimeout": "-1",
 }
