@@ -274,3 +274,28 @@ def swap_rows(path: Path, index: str, *charges: str) -> None:
         end = cell + content[cell]
         content[end] = others.get(content[end], content[end])
     path.write_bytes(content)
+
+
+GONE = {
+    "the last charges": (
+        "DELETE FROM charge WHERE serial > (SELECT min(serial) FROM charge)",
+        "UPDATE account SET charge = (SELECT min(serial) FROM charge)",
+    ),
+    "a limit": ("DELETE FROM allowance WHERE account = 'analyst:bob'",),
+    "a clearance": ("DELETE FROM clearance",),
+    "a relation": ("DELETE FROM relation",),
+    "what is set aside": ("DELETE FROM training",),
+}
+
+
+@pytest.mark.parametrize("key", [None, KEY], ids=["unkeyed", "keyed"])
+@pytest.mark.parametrize("gone", GONE)
+def test_a_row_that_is_gone_from_under_its_line_gives_nothing_back(tmp_path, gone, key):
+    path = tmp_path / "b.db"
+    filled(path, key)
+    tamper(path, *GONE[gone])
+    with (
+        pytest.raises(PolicyError, match="damaged, or somebody else wrote into it"),
+        Ledger.manage(path, key=key) as ledger,
+    ):
+        charge(ledger, "0.5", analyst="eve", question_key="new")

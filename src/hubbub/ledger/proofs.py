@@ -4,6 +4,7 @@
 nothing back. A sum is believed if no later charge names its account, and if the link of the charge that holds it fits.
 So an account that nothing points to has paid nothing only once all charges were looked through. Limits and budgets are
 few, as are clearances: the links of all of them are computed, and no limit may be missing that an index should find.
+Nor may a row be gone whose line stands: lines and rows are counted.
 
 An answer that is stored is given if it is the one that its line commits to, and the link of that line fits.
 
@@ -67,6 +68,7 @@ class Proofs:
         if self._head is None:
             for kind in _DECIDING:
                 self._note(self._confirmed(connection, kind, f"{kind}.serial > 0"), kind)
+            _count(connection)
             self._floor = head.serial
         else:
             self._go_on(connection, self._head.serial)
@@ -77,6 +79,9 @@ class Proofs:
         lines = connection.execute("SELECT serial, kind FROM journal WHERE serial > ?", (last,)).fetchall()
         new = {kind: {serial for serial, its_kind in lines if its_kind == kind} for kind in {k for _, k in lines}}
         latest = _named(connection, last, None) if "charge" in new else {}
+        charges = connection.execute("SELECT serial FROM charge WHERE serial > ?", (last,)).fetchall()
+        if {serial for (serial,) in charges} != new.get("charge", set()):
+            raise untrue("last lines lack one of charge")
         for kind in new.keys() & set(_DECIDING):
             rows = self._confirmed(connection, kind, f"{kind}.serial > ?", last)
             if {serial for serial, *_ in rows} != new[kind]:
@@ -180,6 +185,15 @@ def see_row(connection: Connection, serial: int, **columns: Value) -> None:
 def _holds(connection: Connection, head: Head) -> bool:
     row = connection.execute("SELECT hash FROM journal WHERE serial = ?", (head.serial,)).fetchone()
     return head == START or (row is not None and row[0] == head.hash)
+
+
+def _count(connection: Connection) -> None:
+    """See that no row of a line that decides is gone: lines that stand without theirs would give back what they say."""
+    lines = dict(connection.execute("SELECT kind, count(*) FROM journal GROUP BY kind").fetchall())
+    for kind in ("charge", *_DECIDING):
+        (rows,) = connection.execute(f"SELECT count(*) FROM {kind}").fetchone() or (0,)
+        if rows != lines.get(kind, 0):
+            raise untrue(f"lines of {kind} are {lines.get(kind, 0)}, and its rows are {rows}")
 
 
 def _fits(kind: str, serial: Any, row: Sequence[Any], line: Sequence[Any], epochs: Epochs) -> bool:
