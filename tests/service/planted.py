@@ -213,8 +213,8 @@ class Overrun(Timetable):
             _write(writer, one.id, slot, None, one.incident, one.ask, again=True)
         return super().stage(charge_id, payload, **more)
 
-    def tick(self, queue=None):
-        begun = super().tick(queue)
+    def tick(self, queue=None, **more):
+        begun = super().tick(queue, **more)
         with self._handle.writing() as writer:
             at = self._moment(writer.time)
             for one in begun:  # nothing is told until the run has ended

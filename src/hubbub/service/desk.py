@@ -41,12 +41,12 @@ from hubbub.session.options import Options, given_in
 from hubbub.session.prepare import PricedStatement
 from hubbub.session.run import Door, Order, Outcome, Request
 from hubbub.session.statement import (
-    OTHERWISE,
     check_drawn_by,
     check_fields,
     checked,
     key_of,
     largest_epsilon,
+    other_question,
     public_answer,
     request_of,
 )
@@ -450,7 +450,7 @@ class Desk:
         now = datetime.fromisoformat(ask["now"])
         asked = self._plan(ask["sql"], given, now)
         if not isinstance(asked, PricedStatement):
-            raise QueryError(OTHERWISE)
+            other_question()
         return asked, given
 
     def _otherwise(

@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from fractions import Fraction
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from hubbub.accounting import Event, cost as cost_of, rho_of_epsilon, to_json
 from hubbub.answer.evaluate import EvaluatedStatement
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from hubbub.session.data import OpenTables
 
 __all__ = [
-    "OTHERWISE",
     "check_drawn_by",
     "check_fields",
     "checked",
@@ -47,11 +46,12 @@ __all__ = [
     "evaluated",
     "is_staged",
     "key_of",
+    "other_question",
     "public_answer",
     "request_of",
 ]
 
-OTHERWISE: Final = (
+_OTHERWISE: Final = (
     "this was answered as the tables were declared then. The policy, a public table or hubbub has changed since, so "
     "its words stand for another question now, of which what was drawn is not the answer. Ask it anew. Nothing was "
     "charged."
@@ -97,7 +97,12 @@ def check_drawn_by(key: Callable[[str], str], stored: StoredRelease) -> None:
     Raises QueryError where that is another question by now.
     """
     if key(stored.entry.data_version or "") != stored.entry.question_key:
-        raise QueryError(OTHERWISE)
+        other_question()
+
+
+def other_question() -> NoReturn:
+    """Raises QueryError: the words of an answer stand for another question than when it was drawn."""
+    raise QueryError(_OTHERWISE)
 
 
 def is_staged(asked: PricedStatement) -> bool:
