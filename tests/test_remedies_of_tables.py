@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import os
 import sqlite3
 import tempfile
 from pathlib import Path
@@ -48,6 +50,16 @@ def _limited(place: Path) -> None:
 
 def _in_two_spaces(place: Path) -> None:
     tables = {"t": of_file("people.parquet", unit_space="patients"), "u": table(unit_space="others")}
+    hb.Session(tables, budget=PURE, ledger=place).close()
+
+
+def _in_a_folder(place: Path) -> None:
+    """A folder with a link to the file, in a unit space of its own."""
+    folder = _files() / "linked"
+    folder.mkdir(exist_ok=True)
+    with contextlib.suppress(FileExistsError):
+        os.link(_files() / "people.parquet", folder / "again.parquet")
+    tables = {"t": of_file("linked", unit_space="patients"), "u": table(unit_space="others")}
     hb.Session(tables, budget=PURE, ledger=place).close()
 
 
@@ -125,6 +137,10 @@ CASES = {
     ),
     "a source in another unit space": Case(
         "ledger/versions.py:_new_sources", COUNT, {0: {}}, before=_in_two_spaces,
+        table=lambda: of_file("people.parquet", unit_space="others"),
+    ),
+    "a file by a link, in another unit space": Case(
+        "ledger/versions.py:check_files", COUNT, {0: {}}, before=_in_a_folder,
         table=lambda: of_file("people.parquet", unit_space="others"),
     ),
     "two new budgets for one source": Case(

@@ -273,6 +273,50 @@ def test_a_pattern_and_what_it_fits_are_one_source(tmp_path, other):
         hb.Session({"a": again("x")}, ledger=ledger, **kwargs).close()
 
 
+@pytest.fixture
+def linked(tmp_path: Path) -> Path:
+    """A folder of a file, folders with a hard link and a symbolic one to it, and links under names with a table."""
+    at = _folder(tmp_path / "rows")
+    for folder in ("hard", "soft"):
+        (at / folder).mkdir()
+    os.link(at / "f" / "a.parquet", at / "hard" / "q.parquet")
+    os.symlink(at / "f" / "a.parquet", at / "soft" / "s.parquet")
+    for name in ("x, table y.parquet", "x, table Y, table z.parquet"):
+        os.link(at / "f" / "a.parquet", at / name)
+    (tmp_path / "ledgers").mkdir()
+    return at
+
+
+LINKS = [("f", "hard/q.parquet"), ("f", "hard"), ("f/*.parquet", "hard"), ("soft", "f"), ("soft", "f/a.parquet"),
+         ("soft", "hard/?.parquet"), ("hard/q.parquet", "x, table y.parquet"),
+         ("x, table y.parquet", "x, table Y, table z.parquet"), ("f", "x, table Y, table z.parquet")]  # fmt: skip
+
+
+@pytest.mark.parametrize(("one", "other"), LINKS)
+def test_links_to_files_of_a_folder_are_one_source(linked, tmp_path, one, other):
+    """Before, another session had another budget for a link to a file of a folder, or by a name with a table."""
+    at = tmp_path / "ledgers"
+    refused_as_two(at, lambda space: table(linked / one, space), lambda space: table(linked / other, space))
+    for private, shown in ((one, other), (other, one)):
+        ledger = tmp_path / f"{private.replace('/', '_')}.db"
+        hb.Session({"v": table(linked / private, "x")}, budget=Budget(1), ledger=ledger).close()
+        tables = {"o": table(linked / "other.parquet", "x"), "p": hb.public(linked / shown)}
+        with pytest.raises(PolicyError, match="knows as private"):
+            hb.Session(tables, budget=Budget(1), ledger=ledger)
+
+
+def test_files_of_a_pattern_beyond_those_that_a_ledger_notes_are_one_source(tmp_path):
+    (tmp_path / "f").mkdir()
+    pq.write_table(ROWS, tmp_path / "f" / "000.parquet")
+    for i in range(1, 105):
+        os.link(tmp_path / "f" / "000.parquet", tmp_path / "f" / f"{i:03}.parquet")
+    pq.write_table(ROWS, tmp_path / "f" / "last.parquet")
+    kwargs = {"budget": Budget(1), "ledger": tmp_path / "b.db", "new_unit_spaces": ["x", "y"]}
+    hb.Session({"v": table(tmp_path / "f" / "*.parquet", "x")}, **kwargs).close()
+    with pytest.raises(PolicyError, match="stands in the unit space 'x' of this ledger"):
+        hb.Session({"w": table(tmp_path / "f" / "l*.parquet", "y")}, **kwargs)
+
+
 def test_files_that_share_no_row_are_two_sources(tmp_path):
     at = _folder(tmp_path)
     spaces = {"a": "f", "b": "other.parquet", "c": "f/_c.parquet"}

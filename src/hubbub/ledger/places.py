@@ -8,14 +8,18 @@ was moved away, cannot be known again.
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
+from collections.abc import Hashable
+from contextlib import suppress
 from typing import Final
 from urllib.parse import unquote
 
 from hubbub.addresses import OBJECTS, one_host, one_object
+from hubbub.file_formats import files_of, several_files
 
-__all__ = ["INSIDE", "one_address", "one_form", "same_file", "without_login"]
+__all__ = ["INSIDE", "files_at", "one_address", "one_form", "same_file", "without_login"]
 
 INSIDE: Final = ", table "
 """Between a place and the table inside it."""
@@ -90,14 +94,37 @@ def same_file(place: str, other: str) -> bool:
 
     Places that are not files, or are gone, are not.
     """
-    main, _, inner = _parts(one_form(place))
-    again, _, its_inner = _parts(one_form(other))
-    if not main.startswith("/") or not again.startswith("/") or inner != its_inner:
-        return False
+    both = itertools.product(_readings(place), _readings(other))
+    return any(inner == its_inner and _is_one(main, again) for (main, inner), (again, its_inner) in both)
+
+
+def _is_one(main: str, again: str) -> bool:
     try:
         return os.path.samefile(main, again)
     except (OSError, ValueError):
         return False
+
+
+def files_at(place: str) -> set[Hashable]:
+    """Each file that a place names now, by its device, its number and the table inside: of a folder and a pattern all.
+
+    Empty for a place that is not a file, or is gone.
+    """
+    numbers: set[Hashable] = set()
+    for main, inner in _readings(place):
+        with suppress(OSError, ValueError):
+            if several_files(main):
+                numbers |= {(at.st_dev, at.st_ino, "") for at in map(os.stat, files_of(main))}
+            else:
+                at = os.stat(main)
+                numbers.add((at.st_dev, at.st_ino, inner))
+    return numbers
+
+
+def _readings(place: str) -> list[tuple[str, str]]:
+    """The file of a place and the table inside it; the whole place may be the file's name, too."""
+    main, _, inner = _parts(place)
+    return [(main, inner.lower()), *([(place, "")] if main != place else [])] if place.startswith("/") else []
 
 
 def _parts(place: str) -> tuple[str, str, str]:

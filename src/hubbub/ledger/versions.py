@@ -11,7 +11,8 @@ import hashlib
 import hmac
 import re
 import uuid
-from collections.abc import Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from functools import cache
 from typing import Final
 
 from hubbub.errors import PolicyError
@@ -19,7 +20,7 @@ from hubbub.ledger.accounts import table_account
 from hubbub.ledger.charge import checked_text
 from hubbub.ledger.handle import Handle
 from hubbub.ledger.hash_chain import Connection, Writer
-from hubbub.ledger.places import one_form, same_file
+from hubbub.ledger.places import files_at, one_form, same_file
 from hubbub.remedies import CallTable, DeclareOption
 from hubbub.spelling import one_spelling
 
@@ -100,27 +101,57 @@ class Versions:
         with self._handle.reading() as connection:
             _new_sources(connection, sources)
 
-    def check_public(self, places: Mapping[str, str]) -> None:
+    def check_files(self, files: Iterable[tuple[Sequence[str], Collection[Hashable], Collection[str], str]]) -> None:
+        """See that no file was remembered in another unit space, by whatever links and folders; notes nothing.
+
+        files: of each private source its places, its files as `files_at` numbers them, its units and its unit space.
+
+        Raises:
+            PolicyError: as `remember_sources`.
+        """
+        known = [(one_form(place), place, unit, space) for place, unit, space in self._sources()]
+        there = cache(files_at)
+        for places, numbers, units, space in files:
+            forms = set(map(one_form, places))
+            others = [one for one in known if one[0] not in forms and one[3] != space] if numbers else []
+            for _, its_place, its_unit, its_space in others:
+                again = next((unit for unit in units if same_people(unit, its_unit)), None)
+                if again is not None and not there(its_place).isdisjoint(numbers):
+                    way = DeclareOption("unit_space", its_space)
+                    raise PolicyError(
+                        f"{places[0]} shares rows with {its_place}, which with the unit {its_unit!r} stands in the "
+                        f"unit space {its_space!r} of this ledger; now it is declared with the unit {again!r} in "
+                        f"{space!r}. That would be a second budget for the same people: declare {way.in_python()}.",
+                        remedy=way,
+                    )
+
+    def _sources(self) -> list[tuple[str, str, str]]:
+        """Place, unit and unit space of each source that was remembered."""
+        with self._handle.reading() as connection:
+            rows = connection.execute("SELECT place, unit, unit_space FROM source ORDER BY serial").fetchall()
+        return [(str(place), str(unit), str(space)) for place, unit, space in rows]
+
+    def check_public(self, places: Mapping[str, str], files: Mapping[str, Collection[Hashable]]) -> None:
         """See that no public table shows rows of a source that was remembered as private; notes nothing.
 
-        places: the name of the public table at each place.
+        places: the name of the public table at each place. files: its files, by its name, as `files_at` numbers them.
 
         Raises:
             PolicyError: one does: anybody would see these rows at no cost.
         """
-        with self._handle.reading() as connection:
-            known = connection.execute("SELECT place, unit, unit_space FROM source ORDER BY serial").fetchall()
-        forms = [(str(place), one_form(str(place)), unit, space) for place, unit, space in known]
-        for place, name in places.items():
-            form = one_form(place)
-            for its_place, its_form, unit, space in forms:
-                if its_form == form or same_file(place, its_place):
-                    raise PolicyError(
-                        f"table {name!r}: its source is one that this ledger knows as private, with the unit {unit!r} "
-                        f"in the unit space {space!r}, or shares rows with it, and now it is declared as public: "
-                        "anybody would see these rows, and nothing would be charged. Declare it as it was: "
-                        "hb.table(...) in Python, [tables] in a policy file."
-                    )
+        forms = {one_form(place): name for place, name in places.items()}
+        for its_place, unit, space in self._sources() if places else ():
+            name = forms.get(one_form(its_place))
+            if name is None:
+                there = files_at(its_place)
+                name = next((name for name, numbers in files.items() if not there.isdisjoint(numbers)), None)
+            if name is not None:
+                raise PolicyError(
+                    f"table {name!r}: its source is one that this ledger knows as private, with the unit {unit!r} in "
+                    f"the unit space {space!r}, or shares rows with it, and now it is declared as public: anybody "
+                    "would see these rows, and nothing would be charged. Declare it as it was: hb.table(...) in "
+                    "Python, [tables] in a policy file."
+                )
 
     def check_tables(self, names: Mapping[str, str]) -> None:
         """See that no table is called by another spelling of a name that has a limit: it would have none there.

@@ -150,7 +150,9 @@ def open_ledger(
     def check(opened: Ledger) -> None:
         opened.versions.check_tables({name: opened.spelling.get(s, s) for name, s in names.items()})
         opened.versions.check_sources({at: opened.spelling.get(s, s) for at, s in older.private.items()})
-        opened.versions.check_public(older.public)
+        spelt = [(at, numbers, units, opened.spelling.get(s, s)) for at, numbers, units, s in older.files]
+        opened.versions.check_files(spelt)
+        opened.versions.check_public(older.public, older.shown)
         older.check_new(opened.balance.spaces(), allowed, opened.spelling)
         check_neighbours(opened, {opened.spelling.get(s, s): relation for s, relation in relations.items()})
 

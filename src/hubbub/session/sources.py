@@ -7,7 +7,7 @@ told from the tables alone is refused here; the ledger is asked about the source
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product, starmap
 from types import MappingProxyType
@@ -43,7 +43,7 @@ def source_places(
         if isinstance(item, PublicTable)
         for identity in _identities(item, located.get(name, Located()))
     }
-    here: list[tuple[set[object], list[str], str]] = []  # what each source is, whatever names it has
+    here: list[tuple[set[Hashable], list[str], str]] = []  # what each source is, whatever names it has
     for name, item in tables.items():
         if not isinstance(item, PrivateTable):
             continue
@@ -81,12 +81,15 @@ class OlderPlaces:
     private: as `source_places`, by texts that older ledgers may have written of a table inside a database or a file,
     and by those of files and folders that hold rows of it. public: the name of the public table at each place, by all
     texts of it; a ledger that knows one as private refuses it. budgets: two private tables of one source that have two
-    unit spaces, by two columns, each with its unit space.
+    unit spaces, by two columns, each with its unit space. files: of each private source its places, its files by
+    their numbers, its units and its unit space; shown: the files of each public table.
     """
 
     private: Mapping[tuple[str, str], str]
     public: Mapping[str, str]
-    budgets: Sequence[tuple[tuple[str, str], tuple[str, str]]] = ()
+    budgets: Sequence[tuple[tuple[str, str], tuple[str, str]]]
+    files: Sequence[tuple[Sequence[str], Collection[Hashable], Collection[str], str]]
+    shown: Mapping[str, Collection[Hashable]]
 
     def check_new(self, known: Collection[str], named: Collection[str], spelling: Mapping[str, str]) -> None:
         """See that no source brings two new budgets at once of which nobody was asked: in a second session it needs a
@@ -116,21 +119,24 @@ def older_places(
 ) -> OlderPlaces:
     """The places of tables by their older texts, those of public tables, and the sources that have two budgets."""
     private: dict[tuple[str, str], str] = {}
-    shown: dict[str, str] = {}
+    public: dict[str, str] = {}
+    files, shown = [], {}
     for name, item in tables.items():
         where = located.get(name, Located())
-        texts = _older(name, item, where)
+        texts, numbers = _older(name, item, where), _identities(item, where)
         if isinstance(item, PrivateTable):
             private |= dict.fromkeys(product(texts, _units(item, where)), item.space)
+            files.append((_places(name, item, where), numbers, _units(item, where), item.space))
         else:
-            shown |= dict.fromkeys([*_places(name, item, where), *texts], name)
-    return OlderPlaces(private, shown, _two_budgets(tables, located))
+            public |= dict.fromkeys([*_places(name, item, where), *texts], name)
+            shown[name] = numbers
+    return OlderPlaces(private, public, _two_budgets(tables, located), files, shown)
 
 
 def _two_budgets(
     tables: Mapping[str, PrivateTable | PublicTable], located: Mapping[str, Located]
 ) -> list[tuple[tuple[str, str], tuple[str, str]]]:
-    here: list[tuple[set[object], str, str]] = []
+    here: list[tuple[set[Hashable], str, str]] = []
     pairs = []
     for name, item in tables.items():
         if isinstance(item, PrivateTable):
@@ -178,12 +184,12 @@ def _places(name: str, declared: PrivateTable | PublicTable, located: Located) -
     return [place for place in dict.fromkeys((declared_place, located.place, *files)) if place is not None]
 
 
-def _known_by(name: str, declared: PrivateTable, located: Located) -> set[object]:
+def _known_by(name: str, declared: PrivateTable, located: Located) -> set[Hashable]:
     """What a source is, whatever names it has."""
     return {*map(one_form, _places(name, declared, located)), *_identities(declared, located)}
 
 
-def _identities(declared: PrivateTable | PublicTable, located: Located) -> set[object]:
+def _identities(declared: PrivateTable | PublicTable, located: Located) -> set[Hashable]:
     """What a source is by any name of it: a file, by its number; each file of several; a frame itself; an address that
     cannot be shown.
     """
