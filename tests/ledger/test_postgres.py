@@ -220,3 +220,25 @@ def test_a_server_whose_clock_is_years_ahead_records_nothing(database, monkeypat
                 charge(ledger, "0.1")
         assert ledger.record.verify().serial == before
         charge(ledger, "0.1")
+
+
+@pytest.mark.parametrize("encoding", ["LATIN1", "EUC_JP", "SQL_ASCII"])
+def test_a_database_that_cannot_hold_every_text_is_refused(database, encoding):
+    place = database()
+    name = f"other_{encoding.lower()}_{os.getpid()}"
+    with psycopg.connect(place, autocommit=True) as connection:
+        ask = f"CREATE DATABASE {name} ENCODING '{encoding}' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0"
+        connection.execute(ask.encode())
+        try:
+            other = psycopg.conninfo.conninfo_to_dict(place)
+            with pytest.raises(PolicyError, match=f"keeps text as {encoding}"):
+                Ledger.open(f"postgresql://hubbub@/{name}?host={other['host']}", budgets={SPACE: Budget(3)}).close()
+        finally:
+            connection.execute(f"DROP DATABASE {name}".encode())
+
+
+def test_text_is_kept_whatever_encoding_the_environment_of_a_client_names(database, monkeypatch):
+    monkeypatch.setenv("PGCLIENTENCODING", "LATIN1")
+    with Ledger.open(database(), budgets={SPACE: Budget(3)}) as ledger:
+        charge(ledger, 1, analyst="\u0141ukasz")
+        assert [entry.analyst for entry in ledger.record.history()] == ["\u0141ukasz"]

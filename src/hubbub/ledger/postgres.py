@@ -247,6 +247,7 @@ class PostgresStore:
                     connect_timeout=max(2, round(self._patience)),
                     options=f"-c search_path=hubbub -c synchronous_commit=on -c row_security=off {_bounds(wait)}",
                     application_name="hubbub",
+                    client_encoding="utf8",  # whatever PGCLIENTENCODING says
                     keepalives=1,
                     keepalives_idle=max(1, wait // 3000),
                     keepalives_interval=max(1, wait // 6000),
@@ -306,6 +307,12 @@ class PostgresStore:
             (version,) = connection.execute("SELECT number FROM version").fetchone() or (0,)
             foreign = [name for (name,) in connection.execute(_FOREIGN, (list(_OWN),)).fetchall()]
             shown = [(name, *(connection.execute(f"SHOW {name}".encode()).fetchone() or ("",))) for name in _NEEDED]
+            (encoding,) = connection.execute(b"SHOW server_encoding").fetchone() or ("",)
+        if encoding != "UTF8":
+            raise PolicyError(
+                f"the database of the ledger {self.where} keeps text as {encoding}, which cannot hold every question "
+                "or name. Use a database whose encoding is UTF8."
+            )
         off = [name for name, value in shown if value != "on"]
         if off and not self._read_only:
             raise PolicyError(
