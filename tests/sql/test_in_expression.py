@@ -89,3 +89,18 @@ def test_a_value_among_those_of_its_owner_is_what_sql_says(
 def test_a_value_of_the_unit_hidden_by_a_table_inside_is_refused(desk: Desk) -> None:
     with pytest.raises(QueryError, match="look at the same owner's rows"):
         desk.statement("SELECT COUNT(*) AS c FROM visits WHERE id IN (SELECT id FROM visits WHERE n > 3) OR n = 77")
+
+
+@pytest.mark.parametrize("value", ["x", "x + 0", "k"])
+@pytest.mark.parametrize("item", ["w.k", "w.x"])
+def test_numbers_that_are_one_when_they_are_met_repeat_no_row(value: str, item: str) -> None:
+    """2^53 and 2^53 + 1 are two whole numbers and one double: the row that met both counted twice."""
+    v = pa.table({"id": [1, 1, 2], "k": [2**53, 2**53 + 1, 5], "x": [2.0**53, 1.0, 5.0]})
+    desk = Desk({"v": hb.table(v, unit="id", max_groups=10, max_rows=100, max_total=100)})
+    among = f"{value} IN (SELECT {item} FROM v AS w WHERE w.id = v.id)"
+    with duckdb.connect() as con:
+        con.register("v", v)
+        for condition in (f"{among} OR x = 77", f"CASE WHEN {among} THEN TRUE ELSE TRUE END"):
+            sql = f"SELECT COUNT(*) AS c FROM v WHERE {condition}"
+            assert [int(n) for (n,) in desk.ask(sql, HUGE).rows()] == [n for (n,) in con.execute(sql).fetchall()]
+    desk.engine.close()

@@ -211,6 +211,10 @@ class Rows:
             )
         same_units(self.reader, self.relation, relation.relation, node)
         columns, on = list(relation.columns.values()), None
+        if tied is not None and (tied[1].kind, columns[0].kind) == (Kind.NUMBER, Kind.INTEGER):
+            # Grouped as what they are met as: beyond 2^53 two whole numbers are one double.
+            as_met = exp.cast(tied[0].copy(), exp.DataType.Type.DOUBLE)
+            return self._met(inner, owner, counts, node, (as_met, tied[1]))
         if tied is not None:
             on = Compare("=", *self.expressions().aligned(tied[1], columns[0], node))
         self.relation = Join(self.relation, relation.relation, "left", on, by_unit=True)
