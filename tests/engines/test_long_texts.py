@@ -15,25 +15,25 @@ VIEWS = [pa.string(), pa.large_string(), pa.string_view()]
 
 
 @pytest.mark.parametrize("kind", VIEWS, ids=str)
-def test_coded_texts_are_written_out_with_long_places_and_bad_bytes_are_null(kind: pa.DataType) -> None:
+def test_coded_texts_have_long_places_and_bad_bytes_are_null(kind: pa.DataType) -> None:
     raw = pa.array([b"a", b"\xff", b"c"], pa.binary())
     codes = pa.Array.from_buffers(pa.string(), 3, raw.buffers())
     codes = codes.cast(kind) if kind != pa.string_view() else pa.array(["a", None, "c"], kind)
     column = pa.DictionaryArray.from_arrays(pa.array([2, 0, 1, None, 0]), codes)
     table = pa.table({"x": pa.chunked_array([column, column])})
     found = safe_table(table, safe_schema(table.schema)).column("x")
-    assert found.type == pa.large_string()
+    assert found.type.value_type == pa.large_string()
     assert found.to_pylist() == ["c", "a", None, None, "a"] * 2
-    assert safe_schema(table.schema).field("x").type == pa.large_string()
+    assert safe_schema(table.schema).field("x").type.value_type == pa.large_string()
 
 
 @pytest.mark.parametrize("places", [pa.int16(), pa.int32(), pa.int64()], ids=str)
-def test_runs_are_written_out_with_long_places(places: pa.DataType) -> None:
+def test_runs_have_long_places(places: pa.DataType) -> None:
     """Of short places pyarrow writes beyond what it has, where runs are of more than 2 GiB: the process ends."""
     runs = pa.RunEndEncodedArray.from_arrays(pa.array([2, 3, 7], places), pa.array(["a", None, "c"]))
     table = pa.table({"x": pa.chunked_array([runs.slice(1, 4), runs, runs.slice(7)])})
     found = safe_table(table, safe_schema(table.schema)).column("x")
-    assert safe_schema(table.schema).field("x").type == found.type == pa.large_string()
+    assert safe_schema(table.schema).field("x").type == found.type == pa.dictionary(pa.int32(), pa.large_string())
     assert found.to_pylist() == ["a", None, "c", "c", "a", "a", None, "c", "c", "c", "c"]
 
 

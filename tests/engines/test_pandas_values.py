@@ -14,7 +14,6 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from hubbub.engines.duckdb import pandas_columns
 from hubbub.engines.duckdb.sources import Frame, hold
 
 DAY = pd.Timestamp("2020-01-01")
@@ -147,12 +146,3 @@ def test_categories_of_moments_are_the_moments(kind: str, unit: str, zone: str |
         assert other.combine_chunks().equals(one.combine_chunks())
         gone = hold("t", Frame(pd.DataFrame({"x": coded.mask([False, True, False, False])})), {}).table().column("x")
         assert gone.is_null().to_pylist() == [False, True, *one.is_null().to_pylist()[2:]]
-
-
-def test_categories_of_long_texts_are_read_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Written out, a few of them are beyond the 2 GiB that one column holds."""
-    monkeypatch.setattr(pandas_columns, "_PART", 100)
-    coded = pd.Series(pd.Categorical.from_codes([0, 1, -1] * 13, ["x" * 40, "y" * 40]))
-    held = hold("t", Frame(pd.DataFrame({"x": coded})), {}).table().column("x")
-    assert held.num_chunks > 9
-    assert held.to_pylist() == ["x" * 40, "y" * 40, None] * 13

@@ -79,7 +79,7 @@ def test_a_value_of_another_type_is_null_and_changes_no_other(tmp_path: Path, ba
     plain = hold("v", SqliteFile(str(database(tmp_path / "a.db")), "visits"), {"any": Kind.NUMBER}).table()
     worse = [(1000, *[bad] * 6), (1001, bytes(3), memoryview(b"\xfe"), None, bad, None, None)]
     found = hold("v", SqliteFile(str(database(tmp_path / "b.db", *worse)), "visits"), {"any": Kind.NUMBER}).table()
-    assert found.slice(0, 40).equals(plain)
+    assert found.slice(0, 40).to_pylist() == plain.to_pylist()
     assert found.num_rows == 42
     with session(declared(tmp_path / "b.db")) as asked:
         assert (
@@ -130,7 +130,7 @@ def test_a_file_of_16_bits_is_read_as_one_of_8(tmp_path: Path, encoding: str, co
         con.close()
         database(path, (1000, *[bad] * 6), (1001, bytes(3), b"\xfe", None, bad, "\u00e4\U0001f600", b""))
         read.append(hold("v", SqliteFile(str(path), "visits"), {"any": Kind.TEXT}).table())
-    assert read[0].equals(read[1])
+    assert read[0].to_pylist() == read[1].to_pylist()
 
 
 @pytest.mark.parametrize("kind", ["DECIMAL(20)", "NUMERIC", "REAL", "DATE", "DATETIME", "BOOLEAN"])
@@ -295,7 +295,7 @@ def test_a_cell_of_another_type_is_null_and_changes_no_other(tmp_path: Path, bad
     for path in (one, two):
         held = hold("v", Sheet(str(path), None), TYPES)
         found.append(held.table())
-    assert found[1].slice(0, 20).equals(found[0])
+    assert found[1].slice(0, 20).to_pylist() == found[0].to_pylist()
     assert found[1].num_rows == 21
 
 
@@ -319,7 +319,7 @@ def test_a_row_that_is_longer_or_cannot_be_held_changes_no_other(tmp_path: Path,
         rows = [HEAD, *ROWS[:at], row, *ROWS[at:]]
         found = hold("v", Sheet(str(sheet(tmp_path / "b.xlsx", rows)), None), TYPES).table()
         others = pa.concat_tables([found.slice(0, at), found.slice(at + found.num_rows - 20)])
-        assert others.equals(plain)
+        assert others.to_pylist() == plain.to_pylist()
         assert found.num_rows in (20, 21)
 
 

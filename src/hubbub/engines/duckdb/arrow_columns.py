@@ -17,7 +17,7 @@ import pyarrow as pa
 from hubbub.engines.duckdb.utf8 import as_utf8, utf8_texts
 from hubbub.late import late
 
-__all__ = ["UNUSABLE", "listed", "safe_schema", "safe_table", "standing_at", "with_zone"]
+__all__ = ["UNUSABLE", "coded_type", "placed", "safe_schema", "safe_table", "with_zone"]
 
 pc = late("pyarrow.compute")
 
@@ -61,6 +61,8 @@ def safe_table(table: pa.Table, schema: pa.Schema) -> pa.Table:
 def _safe_column(column: Any) -> Any:
     column = _unwrapped(column)
     kind = column.type
+    if pa.types.is_dictionary(kind):
+        return column
     if not _taken(kind):
         return pa.nulls(len(column), UNUSABLE)
     if pa.types.is_timestamp(kind):
@@ -109,18 +111,61 @@ def _days(column: Any) -> Any:
 
 
 def _unwrapped(column: Any) -> Any:
-    """The values of a column, however they are coded: dictionaries (pandas and polars categories), runs, extensions."""
+    """The values of a column, however they are coded: dictionaries (pandas and polars categories), runs, extensions.
+    Texts and bytes that were coded are a dictionary of their values then (`placed`).
+    """
     while True:
         kind = column.type
         if isinstance(kind, pa.BaseExtensionType) and not isinstance(kind, pa.UuidType | pa.Bool8Type):
             column = pa.chunked_array([chunk.storage for chunk in column.chunks], kind.storage_type)
         elif pa.types.is_run_end_encoded(kind):
-            column = pa.chunked_array([_runs(chunk) for chunk in column.chunks], listed(_none_of(kind.value_type)).type)
+            column = _of_parts([_runs(chunk) for chunk in column.chunks], kind.value_type)
         elif pa.types.is_dictionary(kind):
-            chunks = [standing_at(chunk.indices, listed(chunk.dictionary)) for chunk in column.chunks]
-            column = pa.chunked_array(chunks, listed(_none_of(kind.value_type)).type)
+            column = _of_parts([placed(chunk.indices, chunk.dictionary) for chunk in column.chunks], kind.value_type)
         else:
             return column
+        if pa.types.is_dictionary(column.type) and column.type == coded_type(column.type.value_type):
+            return column
+
+
+def _of_parts(parts: list[list[Any]], kind: pa.DataType) -> Any:
+    return pa.chunked_array([chunk for part in parts for chunk in part], coded_type(kind))
+
+
+def coded_type(kind: pa.DataType) -> pa.DataType:
+    """The type that `placed` gives values of a type."""
+    plain = listed(_none_of(kind)).type
+    return pa.dictionary(pa.int32(), plain) if _long(plain) else plain
+
+
+def _long(kind: pa.DataType) -> bool:
+    """Whether one value may take any memory."""
+    return bool(pa.types.is_large_string(kind) or pa.types.is_large_binary(kind))
+
+
+_ROWS: Final = 1 << 17
+"""DuckDB reads a dictionary once for so many rows: one of more entries than rows is made one of those that they have.
+"""
+
+
+def placed(places: Any, values: Any) -> list[Any]:
+    """The values at places, NULL at one that is none, in chunks. Texts and bytes stay entries of a dictionary: one long
+    text of a person would be written out for each row that has it.
+    """
+    values = listed(values)
+    if not _long(values.type):
+        return [standing_at(places, values)]
+    if pa.types.is_large_string(values.type):
+        values = listed(utf8_texts(values))
+    numbers = standing_at(places, pa.array(np.arange(len(values), dtype=np.int32)))
+    return [_fewest(numbers[at : at + _ROWS], values) for at in range(0, len(numbers), _ROWS)]
+
+
+def _fewest(numbers: Any, values: Any) -> Any:
+    if len(values) > len(numbers):
+        used = numbers.unique().drop_null()
+        numbers, values = pc.index_in(numbers, value_set=used), values.take(used)
+    return pa.DictionaryArray.from_arrays(numbers, values)
 
 
 def standing_at(places: Any, values: Any) -> Any:
@@ -132,7 +177,7 @@ def standing_at(places: Any, values: Any) -> Any:
     return values.take(pc.if_else(known, whole, pa.scalar(None, pa.int64())))
 
 
-def _runs(chunk: Any) -> Any:
+def _runs(chunk: Any) -> list[Any]:
     """The values of runs, each as often as it stands there.
 
     pyarrow's own decoding writes beyond what it has of short places, and fails for all rows at one value that is not
@@ -140,7 +185,7 @@ def _runs(chunk: Any) -> Any:
     """
     rows = np.arange(chunk.offset, chunk.offset + len(chunk))
     runs = np.searchsorted(chunk.run_ends.to_numpy(), rows, side="right")
-    return standing_at(pa.array(runs), listed(chunk.values))
+    return placed(pa.array(runs), chunk.values)
 
 
 def _none_of(kind: pa.DataType) -> Any:

@@ -90,7 +90,8 @@ def _fit_moment(value: Any) -> dt.datetime | None:
 OBJECTS: Final[Mapping[Kind | None, tuple[pa.DataType, Callable[[Any], Any]]]] = {
     Kind.INTEGER: (pa.int64(), _fit_integer),
     Kind.NUMBER: (pa.float64(), _fit_number),
-    Kind.TEXT: (pa.string(), _fit_text),
+    # As entries of a dictionary: one long text of a person would be written out for each row that has it.
+    Kind.TEXT: (pa.dictionary(pa.int32(), pa.large_string()), _fit_text),
     Kind.BOOLEAN: (pa.bool_(), lambda value: value if isinstance(value, bool) else None),
     Kind.DATE: (pa.date32(), _fit_date),
     Kind.TIMESTAMP: (pa.timestamp("us"), _fit_moment),

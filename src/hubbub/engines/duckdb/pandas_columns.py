@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from hubbub.engines.duckdb.arrow_columns import UNUSABLE, listed, standing_at
+from hubbub.engines.duckdb.arrow_columns import UNUSABLE, coded_type, placed
 from hubbub.engines.duckdb.fitted import OBJECTS, fitted
 from hubbub.plain import quick
 from hubbub.tables.kinds import Kind
@@ -30,7 +30,7 @@ def pandas_type(column: Any, declared: Kind | None) -> pa.DataType:
         if dtype == "category":
             dtype = str(column.cat.categories.dtype)
             texts = dtype in ("object", "str") or dtype.startswith("string")
-            return pa.string() if texts else pa.array(column.cat.categories[:0], from_pandas=True).type
+            return coded_type(pa.string() if texts else pa.array(column.cat.categories[:0], from_pandas=True).type)
         return pa.array(column, from_pandas=True).type
     except (pa.ArrowException, TypeError, ValueError):  # values of several kinds, or of one that Arrow does not have
         return UNUSABLE
@@ -49,8 +49,9 @@ def _read_series(series: Any, wanted: pa.DataType) -> Any:
     if _made_float(str(series.dtype)) and wanted == pa.int64():
         return _whole(series)
     if str(series.dtype) == "category" and not of_objects(series):
-        known = _read_series(series.cat.categories.to_series(), wanted)
-        return pa.chunked_array(_in_parts(pa.array(series.cat.codes.to_numpy()), listed(known), wanted), wanted)
+        coded = pa.types.is_dictionary(wanted)
+        known = _read_series(series.cat.categories.to_series(), wanted.value_type if coded else wanted)
+        return pa.chunked_array(placed(pa.array(series.cat.codes.to_numpy()), known), wanted)
     if of_objects(series):
         fit = next((fit for kind, fit in OBJECTS.values() if kind == wanted), lambda _: None)
         return pa.array(_each_fitted(series, fit), wanted)
@@ -71,18 +72,6 @@ def _as_pyarrow_has_it(series: Any, wanted: pa.DataType) -> list[Any]:
         return [pa.nulls(len(series), wanted)]
     half = len(series) // 2
     return [*_as_pyarrow_has_it(series.iloc[:half], wanted), *_as_pyarrow_has_it(series.iloc[half:], wanted)]
-
-
-_PART = 2**30  # bytes
-
-
-def _in_parts(places: Any, values: Any, wanted: pa.DataType) -> list[Any]:
-    """The values at places, of a type, in parts that are within the 2 GiB that a plain column of texts holds."""
-    rows = standing_at(places, values)
-    if rows.nbytes <= _PART or len(rows) < 2:
-        return [rows.cast(wanted)]
-    half = len(places) // 2
-    return [*_in_parts(places[:half], values, wanted), *_in_parts(places[half:], values, wanted)]
 
 
 def of_objects(series: Any) -> bool:
