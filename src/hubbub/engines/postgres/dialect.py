@@ -46,7 +46,7 @@ class Postgres(Dialect):
     """
 
     name = "postgres"
-    spelling = Spelling("octet_length", end_of_text=r"\Z")
+    spelling = Spelling("octet_length", end_of_text=r"\Z", fence="\n  OFFSET 0")
     types: ClassVar[dict[Kind, str]] = {
         Kind.INTEGER: "bigint",
         Kind.NUMBER: "double precision",

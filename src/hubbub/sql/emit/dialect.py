@@ -49,12 +49,14 @@ class Spelling:
     """Words that differ between engines and mean the same.
 
     bytes_of: the function that tells how many bytes a text has. end_of_text: in a regular expression. null_last: what
-    stands after a column to be ordered by, NULL last, where the engine would have it first.
+    stands after a column to be ordered by, NULL last, where the engine would have it first. fence: what ends a stage
+    so that the engine does not write its expressions out where they are read, which may be in many places.
     """
 
     bytes_of: str
     end_of_text: str = r"\z"
     null_last: str = ""
+    fence: str = ""
 
 
 class Dialect(ABC):

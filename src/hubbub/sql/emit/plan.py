@@ -25,6 +25,7 @@ at) is chosen among a unit's own rows by a hash of the value, in a text of its o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final
 
 from hubbub.sql.emit.clipping import clipped_sql, clipping_stages
 from hubbub.sql.emit.dialect import Dialect
@@ -67,7 +68,7 @@ def aggregate_sql(plan: Plan, places: Mapping[str, Place], dialect: Dialect) -> 
     group = f"\nGROUP BY {', '.join(keys)}" if keys else ""
     if not keys and not sums:
         sums = ["0 AS none"]
-    return _text([*stages], f"SELECT {', '.join(keys + sums)}\nFROM {stages[-1][0]}{group}")
+    return _text([*stages], f"SELECT {', '.join(keys + sums)}\nFROM {stages[-1][0]}{group}", dialect)
 
 
 def listed_sql(plan: Plan, places: Mapping[str, Place], i: int, dialect: Dialect) -> str:
@@ -83,14 +84,13 @@ def listed_sql(plan: Plan, places: Mapping[str, Place], i: int, dialect: Dialect
         if plan.measurements[i].counting is MeasurementKind.DISTINCT
         else ["x", "sum(n) AS m"]
     )
-    return _text(
-        stages, f"SELECT {', '.join([*keys, *what])}\nFROM {stages[-1][0]}" + (f"\nGROUP BY {group}" if group else "")
-    )
+    grouped = f"\nGROUP BY {group}" if group else ""
+    return _text(stages, f"SELECT {', '.join([*keys, *what])}\nFROM {stages[-1][0]}{grouped}", dialect)
 
 
 def placed_sql(plan: Plan, places: Mapping[str, Place], dialect: Dialect) -> str:
     """The rows of a plan in their groups, with all values: what the other texts add up."""
-    return _text([*_owned(plan, places, dialect), *_placed(plan, dialect)], f"SELECT *\nFROM {_rows(plan)}")
+    return _text([*_owned(plan, places, dialect), *_placed(plan, dialect)], f"SELECT *\nFROM {_rows(plan)}", dialect)
 
 
 def summed(measurement: Measurement) -> bool:
@@ -98,9 +98,20 @@ def summed(measurement: Measurement) -> bool:
     return measurement.counting not in (MeasurementKind.DISTINCT, MeasurementKind.QUANTILES)
 
 
-def _text(stages: Sequence[Stage], select: str) -> str:
-    body = ",\n".join(f"{name} AS (\n{sql}\n)" for name, sql in stages)
+def _text(stages: Sequence[Stage], select: str, dialect: Dialect) -> str:
+    """The stages and what is selected of them.
+
+    Postgres writes a stage's expressions out wherever a later one reads them, which writes them out again: of ten
+    UNION ALLs within each other that is a plan of gigabytes. A short text has few stages, and reads few of a large
+    table's rows by an index where filters reach the table.
+    """
+    fence = dialect.spelling.fence if sum(len(sql) for _, sql in stages) > _SHORT else ""
+    body = ",\n".join(f"{name} AS (\n{sql}{fence}\n)" for name, sql in stages)
     return f"WITH {body}\n{select}"
+
+
+_SHORT: Final = 4_000
+"""Characters of all stages up to which an engine may write them into each other."""
 
 
 def columns_read(plan: Plan) -> frozenset[str]:
@@ -360,7 +371,7 @@ def search_sql(search: Search, places: Mapping[str, Place], dialect: Dialect) ->
     upto = " ".join(f"WHEN most <= {2**k} THEN {k + 1}" for k in range(PLACES - 2))
     place = f"CASE WHEN most IS NULL OR most <= 0 THEN 0 {upto} ELSE {PLACES - 1} END"
     stages.append(("standing", f"  SELECT {place} AS g0\n  FROM most"))
-    return _text(stages, "SELECT g0, count(*) AS m0\nFROM standing\nGROUP BY g0")
+    return _text(stages, "SELECT g0, count(*) AS m0\nFROM standing\nGROUP BY g0", dialect)
 
 
 def image_sql(expression: Expression, columns: Sequence[Column], dialect: Dialect) -> str:

@@ -104,7 +104,7 @@ def ranked_sql(plan: Plan, places: Mapping[str, Place], dialect: Dialect, *, par
         x = f"x{plan.values[value]}"
         columns.append(f"TRY_CAST({x} AS TINYINT) AS {x}" if value in small else x)
     columns += [f"CAST(y{i} IS NOT NULL AS TINYINT) AS y{i}" for i in map(plan.counted.__getitem__, what.counted)]
-    return _text(stages, f"SELECT {', '.join(columns)}\nFROM {_rows(plan)}")
+    return _text(stages, f"SELECT {', '.join(columns)}\nFROM {_rows(plan)}", dialect)
 
 
 def _number(plan: Plan, dialect: Dialect) -> str:
