@@ -12,7 +12,7 @@ from hubbub.tables.kinds import Kind
 from hubbub.tables.plan import Plan
 from hubbub.tables.relations import Scan
 
-__all__ = ["Elsewhere", "Engine", "EnginePlace", "Exact", "InPlace", "Located", "Named", "Schema"]
+__all__ = ["Copied", "Elsewhere", "Engine", "EnginePlace", "Exact", "InPlace", "Located", "Named", "Schema"]
 
 
 @dataclass(frozen=True)
@@ -212,6 +212,15 @@ class InPlace(Protocol):
 
         Raises EngineError, with an incident id alone, if the engine fails.
         """
+        ...
+
+
+@runtime_checkable
+class Copied(Protocol):
+    """An engine that reads copies, which a question takes anew while another one reads."""
+
+    def copied(self, name: str) -> tuple[str, int] | None:
+        """The mark of the copy that is here, and how often one was taken; None of a source that is not copied."""
         ...
 
 

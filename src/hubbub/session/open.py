@@ -59,13 +59,11 @@ def user() -> str:
 def named_tables(tables: Mapping[str, PrivateTable | PublicTable]) -> dict[str, PrivateTable | PublicTable]:
     if not isinstance(tables, Mapping) or not tables:
         raise PolicyError('tables: expected a mapping of names to tables, as in {"visits": hb.table(...)}.')
-    for name, item in tables.items():
-        problem = _no_table(name, item)
-        if problem is not None:
-            raise PolicyError(f"tables: {problem}")
-        table_name(name)
-    if len({one_spelling(name) for name in tables}) < len(tables):
-        raise PolicyError("tables: two names differ in case alone, or look the same; rename one.")
+    problem = next((said for name, item in tables.items() if (said := _no_table(name, item)) is not None), None)
+    if problem is None and len({one_spelling(table_name(name)) for name in tables}) < len(tables):
+        problem = "two names differ in case alone, or look the same; rename one."
+    if problem is not None:
+        raise PolicyError(f"tables: {problem}")
     _keep_keys(tables)
     return dict(tables)
 

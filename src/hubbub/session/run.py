@@ -42,6 +42,7 @@ from hubbub.ledger.charge import Charge
 from hubbub.ledger.readings import by_token
 from hubbub.progress import at_work
 from hubbub.session.looks import cost_of_steps
+from hubbub.session.same_rows import SameRows
 
 if TYPE_CHECKING:
     from hubbub.ledger.store import Ledger, StoredRelease
@@ -240,7 +241,7 @@ def execute(
     if request.kind != order.kind or to_json(request.event) != order.event or request.key(order.version) != order.key:
         raise InternalError(f"the charge {order.charge} pays for another question than the one it was to run")
     allowed = _Filter(order.event, capped=request.capped)
-    steps, begun = request.steps(bits), False
+    steps, begun = SameRows(order.marks, data).checked(request.steps(bits)), False
     while True:
         event, outcome = _next(order, steps, allowed, data, request.public_words)
         if event is None:
@@ -359,8 +360,7 @@ class Door:
     ) -> tuple[StoredRelease, bool]:
         """The stored answer, or a new one; and whether it was charged now. The arguments are those of `open`.
 
-        Raises BudgetError, PolicyError, QueryError before anything is charged; EngineError, with an incident id alone,
-        and QueryError (it says so) after the charge.
+        Raises BudgetError, PolicyError, QueryError before the charge, EngineError (an incident) or QueryError after.
         """
         with self.ledger.charges.owned():
             order = self.open(request, fresh=fresh, name=name, version=version)

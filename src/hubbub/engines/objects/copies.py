@@ -52,12 +52,15 @@ def store_of(address: ObjectAddress) -> Any:
 
 @dataclass
 class Copy:
-    """The objects of one address as files. path: the file, or the folder of several. edition: what was copied."""
+    """The objects of one address as files. path: the file, or the folder of several. edition: what was copied. taken:
+    how often something was.
+    """
 
     address: ObjectAddress
     store: Any
     folder: Path
     edition: Edition = ()
+    taken: int = 0
 
     @property
     def path(self) -> str:
@@ -121,6 +124,7 @@ class Copy:
                     shutil.copyfileobj(source, to, _PIECE)
                 if os.path.getsize(early[name]) != size:
                     raise OSError("shorter or longer than it was said to be")
+            self.taken += 1
             self.edition = ()  # until all are in their places, and the store was asked again
             for name, file in early.items():
                 os.replace(file, self.folder / name)

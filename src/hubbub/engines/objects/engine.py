@@ -68,8 +68,16 @@ class ObjectsEngine(DuckDBEngine):
     def mark(self, name: str) -> str | None:
         """A text that changes when an object is replaced."""
         self._renew(name)
-        mark, copy = super().mark(name), self._copies.get(name)
-        return mark if copy is None else f"{copy.edition} {copy.address.kept}{self._read_as[name]}"
+        mark, copied = super().mark(name), self.copied(name)
+        return mark if copied is None else copied[0]
+
+    def copied(self, name: str) -> tuple[str, int] | None:
+        """The mark of the copy that is here, and how often one was taken; None of a source that is not copied."""
+        copy = self._copies.get(name)
+        if copy is None:
+            return None
+        with self._copying:
+            return f"{copy.edition} {copy.address.kept}{self._read_as[name]}", copy.taken
 
     def _stamps(self, files: Sequence[str]) -> list[tuple[int, ...]] | None:
         """As for files; not between the first and the last of several that another question copies anew: what was read
