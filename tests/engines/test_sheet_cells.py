@@ -466,3 +466,16 @@ def test_a_damaged_file_is_refused_before_a_question(tmp_path: Path) -> None:
     (tmp_path / "v.ods").write_bytes(ods("<table:table-row>"))
     with pytest.raises(hb.PolicyError, match="cannot be read as a spreadsheet"):
         sheet_columns("v", str(tmp_path / "v.ods"), None)
+
+
+def test_numbers_of_every_format_of_dates_that_no_file_spells_out_are_dates(monkeypatch: pytest.MonkeyPatch) -> None:
+    """ECMA-376, 18.8.30. Before, those of Chinese, Japanese and Korean programs (27 to 36, 50 to 58) were numbers, and
+    a column of dates was NULL, without a word.
+    """
+    dates = {*range(14, 23), *range(27, 37), 45, 47, *range(50, 59)}
+    monkeypatch.setitem(globals(), "STYLES", tuple(range(60)))
+    cells = "".join(f'<c s="{n}"><v>45000.25</v></c>' for n in range(60) if n != 46)
+    (row,) = read(xlsx(f"<row>{cells}</row>"))
+    moments = {n for n, value in zip((n for n in range(60) if n != 46), row, strict=True) if value != 45000.25}
+    assert moments == dates
+    assert set(row) == {45000.25, dt.datetime(2023, 3, 15, 6)}
