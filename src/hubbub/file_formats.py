@@ -120,7 +120,7 @@ class Csv:
 
     def __post_init__(self) -> None:
         one = self.delimiter
-        fits = isinstance(one, str) and one.isascii() and re.fullmatch(r"[^\w\"'\n\r\\.+-]", one)
+        fits = isinstance(one, str) and one.isascii() and re.fullmatch(r"[^\w\"'\n\r\0\\.+-]", one)
         if one is not None and not fits:
             raise PolicyError(
                 f"csv: delimiter={what_was_given(one)}: expected one character that is not a letter, a digit or a "

@@ -9,6 +9,7 @@ import csv
 import datetime as dt
 import gzip
 import io
+import os
 import warnings
 import zipfile
 from pathlib import Path
@@ -202,7 +203,8 @@ def test_numbers_are_those_that_are_written_and_no_others() -> None:
 @pytest.mark.parametrize(
     ("said", "word"),
     [
-        ({"delimiter": ";;"}, "delimiter"), ({"delimiter": "a"}, "delimiter"), ({"delimiter": '"'}, "delimiter"),
+        ({"delimiter": ";;"}, "delimiter"), ({"delimiter": "\0"}, "delimiter"),
+        ({"delimiter": "a"}, "delimiter"), ({"delimiter": '"'}, "delimiter"),
         ({"encoding": "utf-7"}, "encoding"), ({"encoding": "shift_jis"}, "encoding"), ({"decimal": ";"}, "decimal"),
         ({"thousands": ".", "decimal": "."}, "both"), ({"names": []}, "names"), ({"names": ["a", "A"]}, "same"),
         ({"names": "ab"}, "names"), ({"formats": {"d": "%m.%Y"}}, "does not say a day"),
@@ -336,3 +338,15 @@ def test_a_policy_says_it_in_the_same_words(tmp_path: Path) -> None:
     (tmp_path / "hubbub.toml").write_text(text.replace('";"', '";;"'))
     with pytest.raises(hb.PolicyError, match=r"tables.visits.csv: delimiter"):
         load_policy(tmp_path / "hubbub.toml")
+
+
+@pytest.mark.parametrize("end", ["parquet", "csv", "sqlite", "duckdb", "xlsx"])
+def test_a_file_whose_name_is_not_text_is_refused_in_words(tmp_path: Path, end: str) -> None:
+    """Before, engines raised errors of their own of it."""
+    named = os.fsdecode(os.path.join(os.fsencode(tmp_path), b"v\xff." + end.encode()))
+    Path(named).write_bytes(b"id,x\n1,2\n")
+    for source in (named, Path(named)):
+        with pytest.raises(hb.PolicyError, match="a name that is not UTF-8"):
+            hb.table(source, unit="id", max_groups=1, max_rows=1)
+        with pytest.raises(hb.PolicyError, match="a name that is not UTF-8"):
+            hb.public(source)

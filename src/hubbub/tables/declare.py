@@ -215,12 +215,16 @@ def _source(source: object) -> object:
     elsewhere = source if is_remote(source) else remote(source)
     if elsewhere is not None:
         return elsewhere
+    problem = f"is a {type(source).__name__}"
     if isinstance(source, str | os.PathLike):
-        return os.fspath(source)
-    if hasattr(source, "__arrow_c_stream__"):
+        path = os.fspath(source)
+        if isinstance(path, bytes) or not any("\ud800" <= character <= "\udfff" for character in path):
+            return path
+        problem = "has a name that is not UTF-8, which engines cannot be given; rename it"
+    elif hasattr(source, "__arrow_c_stream__"):
         return source
     raise PolicyError(
-        f"a table's source is a {type(source).__name__}; expected a path to a .parquet, .csv or .duckdb file, "
+        f"a table's source {problem}; expected a path to a .parquet, .csv or .duckdb file, "
         "a frame with __arrow_c_stream__ (pandas, polars, pyarrow, ...), postgresql://HOST/DATABASE, env:NAME or "
         "spark:TABLE."
     )
