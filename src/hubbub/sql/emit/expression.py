@@ -41,7 +41,7 @@ from hubbub.tables.expressions import (
 )
 from hubbub.tables.functions import FUNCTIONS
 from hubbub.tables.kinds import NUMERIC, Kind
-from hubbub.tables.patterns import printed
+from hubbub.tables.patterns import LOOKED_AT, printed
 from hubbub.tables.written_out import WRITTEN_OUT, written_out
 
 __all__ = ["Together", "expression_sql", "renamed"]
@@ -220,6 +220,10 @@ class _Expressions:
                 texts.append(self._operand_of(argument, Kind.TIMESTAMP))
             else:
                 texts.append(self._argument(argument, takes))
+        if node.name == "CONTAINS" and not _is_short(arguments[1]):
+            # Postgres takes the length of a text times that of what it looks for, which one row has in its hands.
+            length = d.call("LENGTH", [texts[1]], [Kind.TEXT])
+            texts[1] = f"(CASE WHEN {length} <= {LOOKED_AT} THEN {texts[1]} END)"
         sql = self._tried(node, d.call(node.name, texts, kinds))
         match node.name:
             case "DATE_TRUNC" if node.kind is Kind.DATE:
@@ -289,6 +293,11 @@ def _safe(value: int | Fraction) -> int | Fraction | None:
     if size > 2**SAFE:
         return None
     return 0 if size < Fraction(1, 2**SAFE) else value
+
+
+def _is_short(text: Expression) -> bool:
+    """Whether a text is a constant of no more characters than are looked for."""
+    return isinstance(text, Literal) and len(str(text.value)) <= LOOKED_AT
 
 
 def _bounded_by_form(node: Expression) -> bool:
