@@ -71,6 +71,8 @@ def test_the_same_state_gives_the_same_bytes(tmp_path):
         ("charge", {"pure": "0/1"}, "the sum of everyone is not that of its charges"),
         ("allowance", {"epsilon": "3/1"}, "this allowance or its link was changed"),
         ("unit_space", {"epsilon": "1/100"}, "is overspent"),
+        ("return", "1/1000", "and was not being drawn"),
+        ("return", "9/1", "is more than was charged"),
         ("words", "SELECT 2", "its words are not those that it commits to"),
         ("removed", None, "its words are gone, and nobody removed them"),
         ("line", None, "is missing"),
@@ -89,6 +91,10 @@ def test_the_program_finds_what_was_changed(tmp_path, kind, change, said):
             del with_words["words"]
         case "line":
             lines.pop(7)
+        case "return":  # behind a question, of what it did not use
+            row = with_words["row"]
+            given_back = row | {"kind": "return", "id": "f" * 32, "block": row["id"], "pure": change}
+            lines.insert(lines.index(with_words) + 1, {"kind": "charge", "serial": 0, "row": given_back, "hash": "0"})
         case _:
             next(line for line in lines if line["kind"] == kind)["row"].update(change)
     (folder / "chain.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))

@@ -88,8 +88,10 @@ def words(lines: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def sums(lines: list[dict[str, Any]]) -> Iterator[str]:
-    """Sums that are not those of their charges, and ceilings that are exceeded."""
+    """Sums that are not those of their charges, what gives back more than was charged, ceilings that are exceeded."""
     paid: dict[tuple[str, str], list[Fraction]] = {}
+    charged: dict[str, tuple[int, list[Fraction]]] = {}
+    states: dict[int, str] = {}
     ceilings: dict[str, tuple[Fraction, str | None]] = {}
     for line in lines:
         row = line["row"] or {}
@@ -97,13 +99,23 @@ def sums(lines: list[dict[str, Any]]) -> Iterator[str]:
             ceilings[row["name"]] = Fraction(row["epsilon"]), row["delta"]
         if line["kind"] == "allowance" and row["account"] == "ceiling":
             ceilings[row["unit_space"]] = Fraction(row["epsilon"]), ceilings[row["unit_space"]][1]
+        if line["kind"] == "step":
+            states[row["charge"]] = row["state"]
         if line["kind"] != "charge":
             continue
-        cost = [Fraction(row[name]) for name in ("pure", "rho", "delta")]
+        cost, back = [Fraction(row[name]) for name in ("pure", "rho", "delta")], [Fraction(0)] * 3
+        if row["kind"] == "return":  # of a charge, or of a block that is closed; each once
+            drawn, back = charged.pop(row["block"], (0, back))
+            if drawn and states.get(drawn) != "drawing":
+                yield f"line {line['serial']}: a charge gave back what it did not use, and was not being drawn"
+            if any(used > of_it for used, of_it in zip(cost, back, strict=True)):
+                yield f"line {line['serial']}: what a charge used is more than was charged, or nothing was"
+        else:
+            charged[row["id"]] = line["serial"] if row["kind"] == "question" else 0, cost
         for space, account, *amounts, _ in json.loads(row["sums"]):
             after = [Fraction(amount) for amount in amounts]
             before = paid.get((space, account), [Fraction(0)] * 3)
-            if row["kind"] != "return" and after != [a + b for a, b in zip(before, cost, strict=True)]:
+            if after != [a + b - c for a, b, c in zip(before, cost, back, strict=True)]:
                 yield f"line {line['serial']}: the sum of {account} is not that of its charges"
             paid[space, account] = after
     for (space, account), (epsilon, rho, delta) in sorted(paid.items()):
@@ -112,6 +124,8 @@ def sums(lines: list[dict[str, Any]]) -> Iterator[str]:
             print(f"{space}: epsilon {epsilon}, rho {rho}, delta {delta} charged, of a ceiling of epsilon {ceiling}.")
             if of_delta is None and epsilon > ceiling:
                 yield f"the unit space {space} is overspent"
+            if of_delta is not None:
+                print(f"Not compared here: whether {space} is within it at delta {of_delta}; hubbub's check does that.")
 
 
 def main() -> int:
