@@ -12,7 +12,7 @@ import pytest
 import hubbub as hb
 from engines.footer import changed
 from engines.test_spark_files import asked, written
-from hubbub.engines.spark.frames import read_by_rows
+from hubbub.engines.spark.frames import _BY_PLACE, read_by_rows
 
 pytestmark = pytest.mark.filterwarnings("ignore:ledger=None")
 UNITS = "SELECT COUNT(*) AS n FROM v"
@@ -264,3 +264,30 @@ def test_a_bucket_is_not_believed_of_the_name_of_its_file(theirs: Any, tmp_path:
             assert asked(theirs.table("in_buckets"), counted) == 40
     finally:
         theirs.sql("DROP TABLE in_buckets")
+
+
+@pytest.mark.parametrize("kind", ["VARCHAR(3)", "CHAR(3)"])
+@pytest.mark.parametrize("by_name", [True, False])
+def test_orc_cuts_no_text_of_a_length(theirs: Any, tmp_path: Path, kind: str, by_name: bool) -> None:
+    """Where VARCHAR(n) is a type, 'abcd' and 'abce' were one person."""
+    folder = written(tmp_path / "rows", "orc", pa.table({"u": ["abcd", "abce", "x"], "n": [1, 2, 3]}))
+    theirs.conf.set("spark.sql.preserveCharVarcharTypeInfo", "true")
+    theirs.sql("DROP TABLE IF EXISTS of_a_length")
+    try:
+        theirs.sql(f"CREATE TABLE of_a_length (u {kind}, n BIGINT) USING orc LOCATION '{folder}'")
+        if by_name:
+            assert asked("spark:of_a_length", UNITS, unit="u") in (3, "PolicyError")
+        else:
+            assert asked(theirs.table("of_a_length"), UNITS, unit="u") == "PolicyError"
+    finally:
+        theirs.sql("DROP TABLE IF EXISTS of_a_length")
+
+
+def test_columns_by_their_places_are_noticed_when_they_are_switched_on(theirs: Any, tmp_path: Path) -> None:
+    folder, by_place = written(tmp_path / "rows", "orc", pa.table({"id": [1, 2, 3], "x": [5, 6, 7]})), _BY_PLACE
+    declared = hb.table(theirs.read.schema("id BIGINT, y BIGINT").orc(folder), unit="id", max_total=1)
+    with hb.Session({"v": declared}, budget=hb.Budget(10**9), ledger=None) as session:
+        assert session.sql("SELECT COUNT(*) AS n FROM v WHERE y IS NOT NULL", epsilon=10**6).rows() == [(0,)]
+        theirs.conf.set(by_place, "true")
+        with pytest.raises(hb.PolicyError, match=by_place):
+            session.sql("SELECT COUNT(*) AS n FROM v WHERE y IS NOT NULL OR id < 0", epsilon=10**6)

@@ -24,7 +24,7 @@ from hubbub.engines.spark.files import (
     of_several_types,
     too_wide,
 )
-from hubbub.engines.spark.session import FILTERED, PRUNED, refused_option, refused_setting
+from hubbub.engines.spark.session import FILTERED, PRESERVED, PRUNED, refused_option, refused_setting
 
 __all__ = ["as_texts", "look_at", "physical_of", "read_by_rows", "stored_otherwise", "types_from_rows"]
 
@@ -161,9 +161,8 @@ def read_by_rows(frame: DataFrame, session: SparkSession, *, again: bool = False
 
 def stored_otherwise(frame: DataFrame, session: SparkSession) -> str | None:
     """Why the files of a table may hold values that Spark cannot; None if they do not."""
-    conf: Any = frame._jdf.sparkSession().sessionState().newHadoopConf()
     for leaf in _leaves(frame):
-        if "orc" in leaf.form and "true" in (leaf.options.get(_BY_PLACE), str(conf.get(_BY_PLACE)).lower()):
+        if "orc" in leaf.form and "true" in (leaf.options.get(_BY_PLACE), _by_place(leaf.session)):
             return f"has files of ORC whose columns are read by their places ({_BY_PLACE})"
         column = too_wide(leaf.files, leaf.read, session)
         if column is not None:
@@ -175,6 +174,11 @@ def stored_otherwise(frame: DataFrame, session: SparkSession) -> str | None:
         if column is not None:
             return f"has files whose column {column!r} is of another type than Spark is told to read, or cannot be read"
     return None
+
+
+def _by_place(session: Any) -> str:
+    """What a session says by which files are read: not ours, in which a frame is asked."""
+    return "" if session is None else str(session.sessionState().newHadoopConf().get(_BY_PLACE)).lower()
 
 
 _BY_PLACE: Final = "orc.force.positional.evolution"
@@ -205,6 +209,8 @@ def _read_by_rows(leaf: _Leaf) -> str | None:
     if refused is not None:
         key, value, instead = refused
         return f"its files are read by a session that has {key} = {value}. Set it to {instead} there"
+    if "orc" in leaf.form and leaf.session is not None and str(leaf.session.conf().get(PRESERVED)).lower() == "true":
+        return f"its files of ORC are read as texts of a length, by {PRESERVED} = true. Set it to false there"
     if leaf.of_rows is not None:
         return (
             f"it has {leaf.of_rows!r}, which says of a row where it stands among others, not what it holds. Leave it "

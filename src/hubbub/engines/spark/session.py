@@ -34,6 +34,9 @@ __all__ = [
     "settings_of",
 ]
 
+PRESERVED: Final = "spark.sql.preserveCharVarcharTypeInfo"
+"""Whether VARCHAR(n) is a type: of such a one ORC reads the first n characters alone, and two people are one."""
+
 SETTINGS: Final[Mapping[str, str]] = {
     # What is rewritten before it is parsed, and how names, numbers and texts are read.
     "spark.sql.variable.substitute": "false",
@@ -70,6 +73,7 @@ SETTINGS: Final[Mapping[str, str]] = {
     "spark.sql.parquet.int96AsTimestamp": "true",
     "spark.sql.parquet.int96TimestampConversion": "false",
     "spark.sql.readSideCharPadding": "true",
+    PRESERVED: "false",
     "spark.sql.files.ignoreCorruptFiles": "false",
     "spark.sql.files.ignoreMissingFiles": "false",
     # Where a row is, is not believed of the name of its file.
@@ -90,9 +94,8 @@ KEPT: Final = (
     "spark.sql.files.minPartitionNum",
     "spark.sql.files.openCostInBytes",
     "spark.sql.inMemoryColumnarStorage.",
-    "spark.sql.preserveCharVarcharTypeInfo",
 )
-"""Where tables are, how work is divided, whether CHAR(n) is a type: these are taken over from the tables' session."""
+"""Where tables are, how work is divided: these are taken over from the tables' session."""
 
 _SECRETS: Final = ("fs.", "spark.hadoop.fs.")
 """With what rights a file system is reached: taken over, too."""
