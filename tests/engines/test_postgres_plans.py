@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import psycopg
 import pytest
 
@@ -9,10 +11,15 @@ import hubbub as hb
 from answers import Desk
 from engines.places import answer
 from hubbub.engines.duckdb.relations import image
+from hubbub.engines.postgres import engine as engine_of_postgres
+from hubbub.engines.postgres.catalog import strayed
 from hubbub.engines.postgres.engine import PostgresEngine
 from hubbub.engines.postgres.settings import begin, connect
 from hubbub.sql.bind.query import TableInfo
 from hubbub.tables.plan import make_plans
+
+pytestmark = pytest.mark.filterwarnings("ignore:ledger=None")
+MADE = "CREATE TABLE written_out AS SELECT i::int AS id, (i % 3)::float8 AS x FROM generate_series(1, 90) AS i"
 
 
 def unions(levels: int) -> str:
@@ -68,3 +75,29 @@ def test_a_plan_is_not_many_times_as_long_as_its_text(postgres_server: str, name
                     assert shown < 40 * len(text) + 10**5
         engine.close()
         con.execute("DROP TABLE written_out")
+
+
+@pytest.mark.parametrize(("terms", "workers"), [(2, True), (300, False)])
+def test_a_long_text_has_no_parallel_plan(
+    postgres_server: str, monkeypatch: pytest.MonkeyPatch, terms: int, workers: bool
+) -> None:
+    """Whether there are workers follows from a table's pages; a long text's plan may not fit on the way to them."""
+    address = f"postgresql://hubbub@/postgres?host={postgres_server}"
+    set_last: list[str] = []
+
+    def told(con: psycopg.Connection[Any], locked: Any) -> bool:
+        set_last.extend(con.execute("SHOW max_parallel_workers_per_gather").fetchone() or ())
+        return strayed(con, locked)
+
+    monkeypatch.setattr(engine_of_postgres, "strayed", told)
+    with psycopg.connect(address, autocommit=True) as con:
+        con.execute("DROP TABLE IF EXISTS written_out")
+        con.execute(
+            "CREATE TABLE written_out AS SELECT i::int AS id, (i % 3)::float8 AS x FROM generate_series(1, 90) i"
+        )
+        declared = hb.table(address, table="written_out", unit="id", max_total=20)
+        with hb.Session({"v": declared}, budget=hb.Budget(10), ledger=None) as session:
+            session.sql(f"SELECT COUNT(*) AS c FROM v WHERE {added(terms)} > 1", epsilon=1)
+        con.execute("DROP TABLE written_out")
+    assert set_last
+    assert [number != "0" for number in set_last] == [workers] * len(set_last)

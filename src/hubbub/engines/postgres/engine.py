@@ -32,7 +32,7 @@ from hubbub.engines.exact import exact
 from hubbub.engines.fields import Fields
 from hubbub.engines.postgres.catalog import Found, look, never_null, refuse_hidden, roots_of, server_of, steady, strayed
 from hubbub.engines.postgres.dialect import Postgres
-from hubbub.engines.postgres.settings import NAME, SORTED, Kept, begin, connect, limit
+from hubbub.engines.postgres.settings import ALONE, LONG, NAME, SORTED, Kept, begin, connect, limit
 from hubbub.engines.stopping import asker
 from hubbub.errors import EngineError, PolicyError, QueryError
 from hubbub.ledger.places import INSIDE
@@ -299,6 +299,8 @@ class PostgresEngine:
                 return None
             if compares:
                 con.execute(SORTED)
+            if any(len(text) > LONG for text, _ in statements):
+                con.execute(ALONE)
             cursor, tables = psycopg.RawCursor(con), []
             for text, values in statements:
                 if self._until is not None:

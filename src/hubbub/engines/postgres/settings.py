@@ -86,6 +86,12 @@ FIXED: Final[dict[str, str]] = {
 SORTED: Final = b"SET LOCAL enable_hashagg = off"
 """For texts with INTERSECT or EXCEPT, whose table of hashes does not go to disk either; one of GROUP BY does."""
 
+ALONE: Final = b"SET LOCAL max_parallel_workers_per_gather = 0"
+"""For texts beyond `LONG`: a plan goes to parallel workers as a text, through memory that machines may have little of,
+and how many pages a table has decides whether there are any."""
+LONG: Final = 20_000
+"""Characters of a text whose plan is at most some forty times as long."""
+
 NAME: Final = "HUBBUB_APPLICATION"
 """The variable that names a process of the service to the server."""
 
