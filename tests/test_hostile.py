@@ -547,7 +547,8 @@ def test_a_block_is_spent_by_its_own_thread_only() -> None:
 
 def test_a_block_pays_for_its_own_people_only() -> None:
     frame = pa.table({"person": [1, 2], "house": [1, 1]})
-    a, b = (hb.table(frame, unit=u, max_total=1) for u in ("person", "house"))
+    a = hb.table(frame, unit="person", max_total=1)
+    b = hb.table(pa.table({"house": [1, 1]}), unit="house", max_total=1)
     with session(epsilon=1, a=a, b=b) as s:
         with s.reserve(epsilon=1, unit_space="person"), pytest.raises(hb.PolicyError, match="pays for the unit space"):
             s.sql("SELECT COUNT(*) FROM b", epsilon=1)

@@ -295,7 +295,7 @@ def test_a_unit_space_that_is_new_to_a_policys_ledger_waits_for_a_steward(cli, a
     code, _, err = cli("ledger", "create")
     assert code == 0
     assert "A new budget: Budget(epsilon=1) for the unit space 'each row'." in err
-    assert "The ledger holds budgets for 'person_id' too." in err
+    assert "The ledger holds budgets for 'each row', 'person_id'. Be sure that they are about other people" in err
     assert cli("query", WARDS, "--epsilon", "0.5", "--yes")[0] == 0
     assert "A new budget" not in cli("ledger", "create")[2]
 

@@ -35,7 +35,9 @@ def texts(world: World, plan: Plan) -> Iterator[tuple[str, str]]:
     yield "summed", aggregate_sql(plan, places, DUCKDB)
     if ranks(plan):
         yield "ranked", ranked_sql(plan, places, DUCKDB)
-        yield "ranked", ranked_sql(plan, places, DUCKDB, parts=6)
+        units = {places[s.table].key(s.unit)[1] for s in scans(plan.question.relation) if s.unit is not None}
+        if units == {"text"}:  # of others the parts are made in this process
+            yield "ranked", ranked_sql(plan, places, DUCKDB, parts=6)
     for i, measurement in enumerate(plan.measurements):
         if not summed(measurement):
             yield "listed", listed_sql(plan, places, i, DUCKDB)
