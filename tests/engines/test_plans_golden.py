@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 import counts
+import hubbub as hb
 from engines.test_plans import SHOWN, faults, plans
 from golden.recorded import World, people
 from golden.shop import tables as shop_tables
@@ -131,3 +132,17 @@ def test_no_golden_question_has_a_cast_but_ours_or_anything_that_raises(tables: 
     assert found == {}
     assert seen["summed"] >= len(questions) * 0.8
     assert min(seen.values()) >= 10, seen
+
+
+def test_no_rows_of_units_that_are_texts_are_ranked_by_a_cast_but_ours() -> None:
+    """Units of the questions above are numbers; those that are texts come with a part, and long ones by a hash."""
+    rows = pa.table({"id": ["a", "b"], "h": ["x", "y"], "x": [1.0, 2.0], "y": [1, 2]})
+    columns = {"x": hb.between(0, 10), "y": hb.between(0, 5)}
+    world = World({"v": hb.table(rows, unit="id", max_groups=2, max_rows=2, columns=columns)})
+    asked = ("SELECT SUM(x), SUM(y) FROM v", "SELECT h, SUM(x), AVG(y) FROM v GROUP BY h", "SELECT MEDIAN(x) FROM v")
+    try:
+        found, seen = of_questions(world, [(sql, sql, {}) for sql in asked])
+    finally:
+        world.close()
+    assert found == {}
+    assert seen["ranked"] == 2 * len(asked)
