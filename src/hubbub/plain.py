@@ -29,14 +29,16 @@ class QuickPath:
 QUICK_PATHS: Final = {
     "ranking": QuickPath(
         "hubbub.engines.duckdb.engine",
-        "a unit has more groups than count, or there are two sums or more; units are whole numbers or texts",
+        "a unit has more groups than count, or there are two sums or more; units are whole numbers or texts, and no "
+        "text that names a group is longer than 256 bytes",
         "an order of rows is a function of unit, hash and group alone; sums are of integers",
         "tests/engines/test_ranking.py",
     ),
     "units by name": QuickPath(
         "hubbub.engines.duckdb.engine",
         "rows are ranked, and units are texts",
-        "a dictionary numbers them, in which two are one only where all of their bytes are",
+        "a dictionary numbers them, in which two are one only where all of their bytes are; one longer than 64 bytes "
+        "goes by its SHA-256",
         "tests/engines/test_ranking.py",
     ),
     "found groups": QuickPath(
