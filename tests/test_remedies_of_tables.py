@@ -136,11 +136,16 @@ CASES = {
         "ledger/versions.py:check_tables", COUNT, {0: {}}, before=_limited
     ),
     "a source in another unit space": Case(
-        "ledger/versions.py:_new_sources", COUNT, {0: {}}, before=_in_two_spaces,
+        "ledger/versions.py:_another_promise", COUNT, {0: {}}, before=_in_two_spaces,
         table=lambda: of_file("people.parquet", unit_space="others"),
     ),
+    "rows in the unit space of people": Case(
+        "ledger/versions.py:_another_promise", COUNT, {0: {}}, before=_in_two_spaces,
+        table=lambda: of_file("people.parquet", unit=hb.EACH_ROW, max_rows=None, unit_space="patients"),
+        without=lambda: of_file("people.parquet", unit_space="patients"),
+    ),
     "a file by a link, in another unit space": Case(
-        "ledger/versions.py:check_files", COUNT, {0: {}}, before=_in_a_folder,
+        "ledger/versions.py:_another_promise", COUNT, {0: {}}, before=_in_a_folder,
         table=lambda: of_file("people.parquet", unit_space="others"),
     ),
     "two new budgets for one source": Case(

@@ -510,3 +510,26 @@ def test_a_key_that_stores_read_in_several_ways_is_no_second_budget(key):
         ObjectAddress.of(f"s3://clinic/{key}")
     for good in ("d/.hidden/v.parquet", "d/..v.parquet", "d/v..parquet"):
         assert ObjectAddress.of(f"s3://clinic/{good}").key == good
+
+
+def test_no_rows_are_charged_to_a_budget_that_was_promised_to_people(tmp_path):
+    """What holds for one row holds for nobody who has several, and the budget would say that it does."""
+    pq.write_table(ROWS, tmp_path / "visits.parquet")
+    folder = tmp_path / "linked"
+    folder.mkdir()
+    os.link(tmp_path / "visits.parquet", folder / "again.parquet")
+    people = table(tmp_path / "visits.parquet", "x")
+    kwargs = {"budget": Budget(1), "analyst": "ada"}
+    for number, source in enumerate((tmp_path / "visits.parquet", str(tmp_path / "vis*.parquet"), str(folder))):
+        rows = hb.table(source, unit=hb.EACH_ROW, unit_space="x")
+        for pair in ({"a": people, "b": rows}, {"a": rows, "b": people}):
+            with pytest.raises(PolicyError, match="hold for single rows alone"):
+                hb.Session(pair, ledger=tmp_path / "one.db", **kwargs)
+        hb.Session({"a": people}, ledger=tmp_path / f"{number}.db", **kwargs).close()
+        with pytest.raises(PolicyError, match=r"hold for single rows alone.*unit='pid'"):
+            hb.Session({"b": rows}, ledger=tmp_path / f"{number}.db", **kwargs)
+        # the other way round the budget was a promise to rows from the beginning, and stays one
+        hb.Session({"b": rows}, ledger=tmp_path / f"rows {number}.db", **kwargs).close()
+        hb.Session({"a": people}, ledger=tmp_path / f"rows {number}.db", **kwargs).close()
+        if source != str(folder):  # of a link that the folder holds the ledger knows the people's word alone
+            hb.Session({"b": rows}, ledger=tmp_path / f"rows {number}.db", **kwargs).close()

@@ -153,8 +153,12 @@ def test_a_source_whose_people_have_a_budget_gets_none_row_by_row(tmp_path, firs
     with pytest.raises(PolicyError, match=r"stands in the unit space .* of this ledger.*second budget"):
         session(path, {"a": other}, new_unit_spaces=[other.space])
     shared = replace(other, unit_space=one.space)
-    with session(path, {"a": one, "b": shared}) as s:
-        assert s.ledger.record.verify().problems == ()
+    if first == "pid":
+        with pytest.raises(PolicyError, match=r"would hold for single rows alone: declare unit='pid'"):
+            session(path, {"a": shared})
+    else:  # its budget is a promise to rows, whoever asks in people
+        with session(path, {"a": shared}) as s:
+            assert s.ledger.record.verify().problems == ()
 
 
 def test_a_source_is_the_same_by_every_name_of_it(tmp_path):

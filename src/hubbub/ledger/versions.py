@@ -113,16 +113,14 @@ class Versions:
         there = cache(files_at)
         for places, numbers, units, space in files:
             forms = set(map(one_form, places))
-            others = [one for one in known if one[0] not in forms and one[3] != space] if numbers else []
-            for _, its_place, its_unit, its_space in others:
-                again = next((unit for unit in units if same_people(unit, its_unit)), None)
-                if again is not None and not there(its_place).isdisjoint(numbers):
-                    way = DeclareOption("unit_space", its_space)
-                    raise PolicyError(
-                        f"{places[0]} shares rows with {its_place}, which with the unit {its_unit!r} stands in the "
-                        f"unit space {its_space!r} of this ledger; now it is declared with the unit {again!r} in "
-                        f"{space!r}. That would be a second budget for the same people: declare {way.in_python()}.",
-                        remedy=way,
+            rows = any(one[0] in forms and one[2:] == (ROWS, space) for one in known)  # a promise to them already
+            for form, its_place, its_unit, its_space in known if numbers else ():
+                at_odds = next((unit for unit in units if _at_odds(unit, space, its_unit, its_space)), None)
+                if form in forms or at_odds is None or (rows and space == its_space):
+                    continue
+                if not there(its_place).isdisjoint(numbers):
+                    raise _another_promise(
+                        f"{places[0]} shares rows with {its_place}, which", at_odds, space, its_unit, its_space
                     )
 
     def _sources(self) -> list[tuple[str, str, str]]:
@@ -213,15 +211,33 @@ def _new_sources(connection: Connection, sources: Mapping[tuple[str, str], str])
         here = [*spaces.items()]
         here += [(u, s) for p, its_form, u, s in spelt if its_form != form and same_file(place, p)]
         for its_unit, its_space in here:
-            if same_people(unit, its_unit) and its_space != space:
-                way = DeclareOption("unit_space", its_space)
-                raise PolicyError(
-                    f"{place} with the unit {its_unit!r} stands in the unit space {its_space!r} of this ledger; now it "
-                    f"is declared with the unit {unit!r} in {space!r}. That would be a second budget for the same "
-                    f"people: declare {way.in_python()}.",
-                    remedy=way,
-                )
+            as_before = spaces.get(unit) == space == its_space
+            if _at_odds(unit, space, its_unit, its_space) and not as_before:
+                raise _another_promise(place, unit, space, its_unit, its_space)
     return new
+
+
+def _at_odds(unit: str, space: str, its_unit: str, its_space: str) -> bool:
+    """Whether people of one source would have two budgets, or single rows one that was promised to people."""
+    return same_people(unit, its_unit) and (space != its_space or (unit == ROWS and its_unit != ROWS))
+
+
+def _another_promise(known: str, unit: str, space: str, its_unit: str, its_space: str) -> PolicyError:
+    """What is said then. known: the source by the name that the ledger has of it."""
+    there = f"{known} with the unit {its_unit!r} stands in the unit space {its_space!r} of this ledger"
+    if space == its_space:
+        way = DeclareOption("unit", its_unit)
+        said = (
+            f"{there}; now each of its rows is declared as a unit. What its budget promises to people would hold for "
+            f"single rows alone: declare {way.in_python()}."
+        )
+    else:
+        way = DeclareOption("unit_space", its_space)
+        said = (
+            f"{there}; now it is declared with the unit {unit!r} in {space!r}. That would be a second budget for the "
+            f"same people: declare {way.in_python()}."
+        )
+    return PolicyError(said, remedy=way)
 
 
 def at_column(number: int, *, named: bool = False) -> str:

@@ -51,10 +51,12 @@ def source_places(
         places, identities = _places(name, item, where), _identities(item, where)
         known = _known_by(name, item, where)
         public_name = next((shown[identity] for identity in identities if identity in shown), None)
-        again = (
-            space for others, its, space in here if known & others and any(starmap(same_people, product(units, its)))
-        )
-        other = next((space for space in again if space != item.space), None)
+        again = [
+            (space, its) for others, its, space in here
+            if known & others and any(starmap(same_people, product(units, its)))
+        ]  # fmt: skip
+        other = next((space for space, _ in again if space != item.space), None)
+        people = next((its[0] for _, its in again if (ROWS in its) != (ROWS in units)), units[0])
         problem = None
         if public_name is not None:
             problem = (
@@ -65,6 +67,12 @@ def source_places(
             problem = (
                 f"{places[0] if places else 'its source'} with the unit {units[0]!r} stands in two unit spaces, "
                 f"{other!r} and {item.space!r}. That would be two budgets for the same people: declare one of them."
+            )
+        elif people != units[0]:
+            problem = (
+                f"{places[0] if places else 'its source'} stands in the unit space {item.space!r} with the units "
+                f"{people!r} and {units[0]!r}. What its budget promises to people would hold for single rows alone: "
+                "declare one of them."
             )
         if problem is not None:
             raise PolicyError(f"table {name!r}: {problem}")
