@@ -35,7 +35,8 @@ def table(source: object = ROWS, **more: object) -> hb.PrivateTable:
 
 
 def session(path: object, tables: dict[str, hb.PrivateTable], **more: object) -> hb.Session:
-    return hb.Session(tables, budget=Budget(1), ledger=path, analyst="ada", **more)  # type: ignore[arg-type]
+    given: dict[str, object] = {"budget": Budget(1), "ledger": path, "analyst": "ada"} | more
+    return hb.Session(tables, **given)  # type: ignore[arg-type]
 
 
 def spend(path: Path, tables: dict[str, hb.PrivateTable], number: int, **more: object) -> None:
@@ -290,6 +291,29 @@ def test_nobody_is_called_every_analyst():
     text += '[tables.t]\nsource = "t.csv"\nunit = "p"\n'
     with pytest.raises(PolicyError, match=r":6: .*is not an analyst.*per_analyst"):
         read_policy(text, Path("/hubbub.toml"))
+
+
+@pytest.mark.parametrize("again", ["ada", " ADA", "\uff21da", "A\u200bda"])
+def test_an_analyst_is_held_to_a_limit_by_every_spelling_of_the_name(tmp_path, again):
+    """Before, the limit, and a steward's revocation, were of one spelling alone."""
+    path = tmp_path / "b.db"
+    with session(path, {"a": table(ROWS)}, analyst="Ada") as s:
+        s._ledger.steward.grant(
+            space="pid", account="analyst:Ada", epsilon=Fraction(1, 2), reason="a limit", author="s"
+        )
+        s.sql("SELECT COUNT(*) FROM a", epsilon=Fraction(1, 4))
+    for name in ("bob", "Ada"):  # nobody else is meant
+        with session(path, {"a": table(ROWS)}, analyst=name) as s:
+            s.sql("SELECT COUNT(*) + 1 FROM a", epsilon=Fraction(1, 8))
+    with session(path, {"a": table(ROWS)}, analyst=again) as s:
+        with pytest.raises(PolicyError, match="has a limit for 'analyst:Ada'"):
+            s.sql("SELECT COUNT(*) + 2 FROM a", epsilon=Fraction(1, 8))
+        s._ledger.steward.revoke(space="pid", account="analyst:Ada", reason="gone", author="s")
+        with pytest.raises(PolicyError, match="has a limit for 'analyst:Ada'"):
+            s.sql("SELECT COUNT(*) + 3 FROM a", epsilon=Fraction(1, 8))
+        s._ledger.steward.grant(space="pid", account=f"analyst:{again}", epsilon=1, reason="another", author="s")
+        s.sql("SELECT COUNT(*) + 4 FROM a", epsilon=Fraction(1, 8))
+        assert s.ledger.record.verify().problems == ()
 
 
 def test_a_ledger_of_its_own_makes_no_space_by_a_second_spelling(tmp_path):

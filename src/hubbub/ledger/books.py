@@ -119,6 +119,7 @@ class AccountState:
         self._budgets: dict[str, Budget | None] = {}
         self._allowances: dict[tuple[str, str], Allowance | None] = {}
         self._limits: dict[tuple[str, str], tuple[Allowance | None, Filters]] = {}
+        self._spelt: set[tuple[str, str]] = set()
         self._totals: dict[tuple[str, str], Total] = {}
         self._all_failed: dict[str, list[tuple[str, int]]] = {}
         self._failures: dict[tuple[str, str], int] = {}
@@ -250,6 +251,33 @@ class AccountState:
         """The relation of a space is now recorded."""
         self._relations[space] = neighbours
 
+    def check_spelling(self, space: str, account: str) -> None:
+        """See that an analyst's account is not another spelling of one that has a limit: it would have none there.
+
+        Raises:
+            PolicyError: it is.
+        """
+        own = self._allowances.get((space, account))
+        if (
+            (space, account) in self._spelt
+            or not account.startswith("analyst:")
+            or not (own is None or _is_silence(own))
+        ):
+            return
+        name = account.removeprefix("analyst:")
+        said = self.connection.execute("SELECT DISTINCT account FROM allowance WHERE unit_space = ?", (space,))
+        others = [a for (a,) in said.fetchall() if a != account and str(a).startswith("analyst:")]
+        same = [a for a in others if _alike(a.removeprefix("analyst:"), one_spelling(name))]
+        there = {} if not same else latest_allowances(self.connection, space, same)
+        known = next((one.account for one in there.values() if not _is_silence(one)), None)
+        if known is not None:
+            raise PolicyError(
+                f"the ledger has a limit for {known!r}, and the analyst who asks is called {name!r}: the limit would "
+                f"not be kept. Ask as {known.removeprefix('analyst:')!r}, or let a steward give the other spelling a "
+                f"limit of its own: `hubbub grant {account} EPSILON`. Nothing was charged."
+            )
+        self._spelt.add((space, account))
+
     def _allowance(self, space: str, account: str) -> Allowance | None:
         own = self._allowances.get((space, account))
         if account.startswith("analyst:") and (own is None or _is_silence(own)):
@@ -300,17 +328,20 @@ def _alike(name: object, spelling: str) -> bool:
 def _own_block(connection: Connection, space: str, block: str, analyst: str) -> Entry:
     """The open block that this analyst reserved in this space, or a PolicyError."""
     (entry,) = entries(connection, "WHERE charge.id = ?", block) or (None,)
+    problem = None
     if entry is None or entry.kind not in ("block", "plan"):
-        raise PolicyError(f"there is no reserved block {block!r}.")
-    if entry.state == "closed":
-        raise PolicyError(f"the reserved block {block!r} is closed. Reserve another, or ask without one.")
-    if entry.space != space:
-        raise PolicyError(
+        problem = f"there is no reserved block {block!r}."
+    elif entry.state == "closed":
+        problem = f"the reserved block {block!r} is closed. Reserve another, or ask without one."
+    elif entry.space != space:
+        problem = (
             f"the reserved block {block!r} pays for the unit space {entry.space!r}, not for {space!r}. Ask without it. "
             "Nothing was charged."
         )
-    if entry.analyst != analyst:
-        raise PolicyError(f"the reserved block {block!r} belongs to another analyst. Nothing was charged.")
+    elif entry.analyst != analyst:
+        problem = f"the reserved block {block!r} belongs to another analyst. Nothing was charged."
+    if entry is None or problem is not None:
+        raise PolicyError(problem)
     return entry
 
 

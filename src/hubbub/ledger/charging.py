@@ -178,6 +178,7 @@ def record(writer: Writer, books: AccountState, request: Request, under_way: Und
     accounts = accounts_of(kind, made.dataset, made.analyst, made.block, made.details)
     payer = None if made.block is None else (made.block, made.analyst)
     for standing in books.standings(space, budget, accounts, payer, writer.time):
+        books.check_spelling(space, standing.account)
         if standing.paid is not paid:  # often two accounts have paid the same
             paid = standing.paid
             total = paid + request.spend
