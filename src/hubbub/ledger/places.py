@@ -8,7 +8,6 @@ was moved away, cannot be known again.
 
 from __future__ import annotations
 
-import itertools
 import os
 import re
 from collections.abc import Hashable
@@ -19,7 +18,7 @@ from urllib.parse import unquote
 from hubbub.addresses import OBJECTS, one_host, one_object
 from hubbub.file_formats import files_of, several_files
 
-__all__ = ["INSIDE", "files_at", "one_address", "one_form", "same_file", "without_login"]
+__all__ = ["INSIDE", "files_at", "named_at", "one_address", "one_form", "without_login"]
 
 INSIDE: Final = ", table "
 """Between a place and the table inside it."""
@@ -89,20 +88,12 @@ def one_form(place: str) -> str:
     return f"{main}{inside}{inner}"
 
 
-def same_file(place: str, other: str) -> bool:
-    """Whether two places are one file now, by two paths to it (a hard link), and one table inside it.
+def named_at(place: str) -> set[Hashable]:
+    """What a place names now, by its device, its number and the table inside: two paths to one file have it in common.
 
-    Places that are not files, or are gone, are not.
+    Empty for a place that is not a file or folder, or is gone.
     """
-    both = itertools.product(_readings(place), _readings(other))
-    return any(inner == its_inner and _is_one(main, again) for (main, inner), (again, its_inner) in both)
-
-
-def _is_one(main: str, again: str) -> bool:
-    try:
-        return os.path.samefile(main, again)
-    except (OSError, ValueError):
-        return False
+    return {number for main, inner in _readings(place) for number in _number(main, inner)}
 
 
 def files_at(place: str) -> set[Hashable]:
@@ -113,12 +104,16 @@ def files_at(place: str) -> set[Hashable]:
     numbers: set[Hashable] = set()
     for main, inner in _readings(place):
         with suppress(OSError, ValueError):
-            if several_files(main):
-                numbers |= {(at.st_dev, at.st_ino, "") for at in map(os.stat, files_of(main))}
-            else:
-                at = os.stat(main)
-                numbers.add((at.st_dev, at.st_ino, inner))
+            files = [(str(one), "") for one in files_of(main)] if several_files(main) else [(main, inner)]
+            numbers.update(number for one in files for number in _number(*one))
     return numbers
+
+
+def _number(file: str, inner: str) -> list[Hashable]:
+    with suppress(OSError, ValueError):
+        at = os.stat(file)
+        return [(at.st_dev, at.st_ino, inner)]
+    return []
 
 
 def _readings(place: str) -> list[tuple[str, str]]:

@@ -20,7 +20,7 @@ from hubbub.ledger.accounts import table_account
 from hubbub.ledger.charge import checked_text
 from hubbub.ledger.handle import Handle
 from hubbub.ledger.hash_chain import Connection, Writer
-from hubbub.ledger.places import files_at, one_form, same_file
+from hubbub.ledger.places import files_at, named_at, one_form
 from hubbub.remedies import CallTable, DeclareOption
 from hubbub.spelling import one_spelling
 
@@ -197,19 +197,20 @@ class Versions:
 def _new_sources(connection: Connection, sources: Mapping[tuple[str, str], str]) -> list[tuple[str, str]]:
     known = connection.execute("SELECT place, unit, unit_space FROM source ORDER BY serial").fetchall()
     spelt = [(str(place), one_form(str(place)), unit, space) for place, unit, space in known]
-    new = []
+    written, named, new = {(p, u) for p, _, u, _ in spelt}, cache(named_at), []
     for (place, unit), space in sources.items():
-        form = one_form(place)
+        form, numbers = one_form(place), named(place)
         spaces: dict[str, str] = {}
         for _, its_form, its_unit, its_space in spelt:
             if its_form == form:
                 spaces.setdefault(its_unit, its_space)  # the first word counts
-        if (place, unit) not in {(p, u) for p, _, u, _ in spelt}:
+        if (place, unit) not in written:
             new.append((place, unit))
         if unit in spaces:
             spaces = {unit: spaces[unit]}  # one that an older ledger let in another way stays as it is
         here = [*spaces.items()]
-        here += [(u, s) for p, its_form, u, s in spelt if its_form != form and same_file(place, p)]
+        if numbers:
+            here += [(u, s) for p, its_form, u, s in spelt if its_form != form and not numbers.isdisjoint(named(p))]
         for its_unit, its_space in here:
             as_before = spaces.get(unit) == space == its_space
             if _at_odds(unit, space, its_unit, its_space) and not as_before:
