@@ -221,7 +221,7 @@ def test_one_budget_has_one_neighbour_relation(tmp_path: Path) -> None:
 def test_a_release_of_one_unit_is_none_of_another(tmp_path: Path) -> None:
     frame = pa.table({"id": [1, 2, 3], "hh": [1, 1, 1]})
     charged = []
-    for unit in ("id", "hh", hb.EACH_ROW):
+    for unit in (hb.EACH_ROW, "id", "hh"):
         table = hb.table(frame, unit=unit, max_total=1, unit_space="people")  # type: ignore[arg-type]
         with session(epsilon=3, ledger=tmp_path / "b.db", t=table) as s:
             charged.append(s.sql("SELECT COUNT(*) FROM t", epsilon=1).charged)

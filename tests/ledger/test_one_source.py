@@ -533,3 +533,62 @@ def test_no_rows_are_charged_to_a_budget_that_was_promised_to_people(tmp_path):
         hb.Session({"a": people}, ledger=tmp_path / f"rows {number}.db", **kwargs).close()
         if source != str(folder):  # of a link that the folder holds the ledger knows the people's word alone
             hb.Session({"b": rows}, ledger=tmp_path / f"rows {number}.db", **kwargs).close()
+
+
+def test_links_that_come_into_an_open_session_show_no_private_row(tmp_path, monkeypatch):
+    """Whose files they are was looked at when a session opened, and a service's stays open for weeks."""
+    visits, wards = tmp_path / "visits.parquet", tmp_path / "wards.parquet"
+    pq.write_table(ROWS, visits)
+    pq.write_table(ROWS, tmp_path / "known.parquet")
+    shown = tmp_path / "shown"
+    shown.mkdir()
+    kwargs = {"budget": Budget(1), "ledger": tmp_path / "b.db", "analyst": "ada"}
+    hb.Session({"k": table(tmp_path / "known.parquet", "y")}, new_unit_spaces=["x", "y"], **kwargs).close()
+    question = "SELECT COUNT(*) AS n, SUM(oid) AS s FROM w"
+    for source, private in itertools.product(
+        (wards, shown / "one.parquet", shown / "more.parquet"), (visits, tmp_path / "known.parquet")
+    ):
+        for place in (wards, shown / "one.parquet"):
+            place.unlink(missing_ok=True)
+            pq.write_table(ROWS.slice(0, 2), place)
+        (shown / "more.parquet").unlink(missing_ok=True)
+        public = hb.public(wards if source == wards else shown)
+        with hb.Session({"v": table(visits, "x"), "w": public}, new_unit_spaces=["x"], **kwargs) as s:
+            assert s.sql(question, epsilon=1).rows() == [(2, 1)]
+            source.unlink(missing_ok=True)
+            os.link(private, source)
+            with pytest.raises(PolicyError, match="anybody would see these rows"):
+                s.sql(question, epsilon=1)
+            with pytest.raises(PolicyError, match="anybody would see these rows"):
+                s.sql("SELECT COUNT(*) AS n FROM v JOIN w ON v.pid = w.pid", epsilon=1)
+            assert s.ledger.balance.total("x", "everyone").epsilon == 0
+    # nor does another folder of the process lead a public table elsewhere
+    for folder in ("here", "there"):
+        (tmp_path / folder).mkdir()
+        pq.write_table(ROWS.slice(0, len(folder)), tmp_path / folder / "w.parquet")
+    monkeypatch.chdir(tmp_path / "here")
+    with hb.Session({"v": table(visits, "x"), "w": hb.public("w.parquet")}, **kwargs) as s:
+        monkeypatch.chdir(tmp_path / "there")
+        assert s.sql("SELECT COUNT(*) AS n FROM w", epsilon=1).rows() == [(4,)]
+
+
+def test_a_path_through_a_link_is_known_as_it_is_written(tmp_path):
+    """`current` leads to today's delivery, and tomorrow's is of the same people."""
+    for day in ("monday", "tuesday"):
+        (tmp_path / day).mkdir()
+        pq.write_table(ROWS, tmp_path / day / "visits.parquet")
+    kwargs = {"budget": Budget(1), "analyst": "ada"}
+    current = tmp_path / "current"
+    for number, name in enumerate(("visits.parquet", "*.parquet", ".")):
+        current.symlink_to("monday")
+        ledger = tmp_path / f"{number}.db"
+        hb.Session({"v": table(current / name, "x")}, ledger=ledger, **kwargs).close()
+        current.unlink()
+        current.symlink_to("tuesday")
+        with pytest.raises(PolicyError, match="stands in the unit space 'x' of this ledger"):
+            hb.Session({"v": table(current / name, "y")}, ledger=ledger, new_unit_spaces=["y"], **kwargs)
+        another = {"a": table(ROWS, "x"), "w": hb.public(current / name)}
+        with pytest.raises(PolicyError, match="knows as private"):
+            hb.Session(another, ledger=ledger, **kwargs)
+        hb.Session({"v": table(current / name, "x")}, ledger=ledger, **kwargs).close()
+        current.unlink()

@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import re
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -51,10 +51,21 @@ _NAMED = re.compile(r"""("(?:[^"]|"")*"|'(?:[^']|'')*')""")
 
 
 class OuterSide:
-    """Public tables and releases. Safe to use from several threads. seconds, memory: the bounds of one statement."""
+    """Public tables and releases. Safe to use from several threads. seconds, memory: the bounds of one statement.
 
-    def __init__(self, tables: Mapping[str, PublicTable], *, seconds: float = SECONDS, memory: int = MEMORY) -> None:
+    look: looks at a public table by its name when its files were read, and raises where they may not be shown.
+    """
+
+    def __init__(
+        self,
+        tables: Mapping[str, PublicTable],
+        *,
+        seconds: float = SECONDS,
+        memory: int = MEMORY,
+        look: Callable[[str], None] = lambda name: None,
+    ) -> None:
         self._tables = dict(tables)
+        self.look = look
         self._seconds, self._memory = seconds, memory
         self._read: dict[str, tuple[object, pa.Table]] = {}
         self._lock = threading.RLock()
@@ -200,7 +211,9 @@ class OuterSide:
         with self._lock:
             known = self._read.get(name)
             if known is None or known[0] != stamp:
-                self._read[name] = known = (stamp, load_public({name: declared})[name])
+                rows = load_public({name: declared})[name]
+                self.look(name)
+                self._read[name] = known = (stamp, rows)
                 self._values = {}  # another one: what is pinned keeps its own
             return known[1]
 

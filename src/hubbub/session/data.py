@@ -20,12 +20,14 @@ from hubbub.engines.registry import engine_for
 from hubbub.engines.stopping import stoppable
 from hubbub.errors import PolicyError, QueryError
 from hubbub.ledger.budget import Budget
+from hubbub.ledger.versions import Versions
 from hubbub.remedies import GiveOptions
 from hubbub.session.open import named_tables, resolved_paths
 from hubbub.session.options import Options
 from hubbub.session.prepare import PricedStatement, ask
 from hubbub.session.remembered import Remembered, key_of
 from hubbub.session.shown import not_private
+from hubbub.session.sources import check_shown, older_places
 from hubbub.sql.bind.context import Reader
 from hubbub.sql.bind.declared import about_declarations
 from hubbub.sql.bind.query import PublicQuestion, TableInfo
@@ -69,19 +71,24 @@ class OpenTables:
         self.tables = resolved_paths(named_tables(tables))
         self.max_aggregates: int | None = None  # of one question; None: any number
         self.max_answer_groups: int | None = None  # of one grouping
+        self.versions: Versions | None = None  # of the ledger, which knows the private sources of other sessions
         for name, declared in self.tables.items():
             a_name(name, "tables")
             if isinstance(declared, PrivateTable):
                 a_name(declared.space, f"the unit space of {name!r}")
         self._remembered = Remembered()
         self.engine = engine_for(self.tables)
-        self.outer = OuterSide({n: t for n, t in self.tables.items() if isinstance(t, PublicTable)})
         try:
             self.catalog = {name: self._add(name, t) for name, t in self.tables.items()}
             self.engine.seal()
         except BaseException:
             self.engine.close()
             raise
+        for name, declared in self.tables.items():  # whose files are read again, whatever folder the process is in
+            if isinstance(declared, PublicTable) and isinstance(declared.source, str):
+                self.tables[name] = replace(declared, source=os.path.abspath(declared.source))
+        public = {n: t for n, t in self.tables.items() if isinstance(t, PublicTable)}
+        self.outer = OuterSide(public, look=self.check_shown)
 
     def _add(self, name: str, table: PrivateTable | PublicTable) -> TableInfo:
         copy = table.copy if isinstance(table, PrivateTable) else None
@@ -105,6 +112,17 @@ class OpenTables:
             if isinstance(declared, PrivateTable) and spelling.get(declared.space, declared.space) != declared.space:
                 table = self.tables[name] = replace(declared, unit_space=spelling[declared.space])
                 self.catalog[name] = replace(self.catalog[name], table=table.without_source())
+
+    def check_shown(self, public: str) -> None:
+        """See that the files of a public table are not those of a private one: links to them may have come since.
+
+        Raises PolicyError where they are.
+        """
+        located = self.located()
+        check_shown(public, self.tables, located)
+        if self.versions is not None:
+            shown = older_places({public: self.tables[public]}, located)
+            self.versions.check_public(shown.public, shown.shown)
 
     def located(self) -> dict[str, Located]:
         """Where each source was found."""

@@ -22,7 +22,7 @@ from hubbub.ledger.versions import ROWS, at_column, same_people
 from hubbub.remedies import DeclareOption
 from hubbub.tables.declare import PrivateTable, PublicTable
 
-__all__ = ["OlderPlaces", "older_places", "source_places"]
+__all__ = ["OlderPlaces", "check_shown", "older_places", "source_places"]
 
 
 def source_places(
@@ -37,20 +37,16 @@ def source_places(
     raises as well where a source is private and public at once.
     """
     spaces: dict[tuple[str, str], str] = {}
-    shown = {
-        identity: name
-        for name, item in tables.items()
-        if isinstance(item, PublicTable)
-        for identity in _identities(item, located.get(name, Located()))
-    }
+    for name, item in tables.items():
+        if isinstance(item, PublicTable):
+            check_shown(name, tables, located)
     here: list[tuple[set[Hashable], list[str], str]] = []  # what each source is, whatever names it has
     for name, item in tables.items():
         if not isinstance(item, PrivateTable):
             continue
         where, units = located.get(name, Located()), _units(item, located.get(name, Located()))
-        places, identities = _places(name, item, where), _identities(item, where)
+        places = _places(name, item, where)
         known = _known_by(name, item, where)
-        public_name = next((shown[identity] for identity in identities if identity in shown), None)
         again = [
             (space, its) for others, its, space in here
             if known & others and any(starmap(same_people, product(units, its)))
@@ -58,12 +54,7 @@ def source_places(
         other = next((space for space, _ in again if space != item.space), None)
         people = next((its[0] for _, its in again if (ROWS in its) != (ROWS in units)), units[0])
         problem = None
-        if public_name is not None:
-            problem = (
-                f"its source is that of {public_name!r}, or shares rows with it, and that one is declared as public: "
-                "anybody would see these rows, and nothing would be charged. Declare one of the two."
-            )
-        elif other is not None:
+        if other is not None:
             problem = (
                 f"{places[0] if places else 'its source'} with the unit {units[0]!r} stands in two unit spaces, "
                 f"{other!r} and {item.space!r}. That would be two budgets for the same people: declare one of them."
@@ -75,11 +66,33 @@ def source_places(
                 "declare one of them."
             )
         if problem is not None:
-            raise PolicyError(f"table {name!r}: {problem}")
+            raise _refused(name, problem)
         here.append((known, units, item.space))
         for at in product(places, units):
             spaces.setdefault(at, item.space)
     return spaces
+
+
+def check_shown(
+    public: str, tables: Mapping[str, PrivateTable | PublicTable], located: Mapping[str, Located] = MappingProxyType({})
+) -> None:
+    """See that a public table shows no rows of a private one, by whatever links its files came to be there.
+
+    Raises:
+        PolicyError: it does.
+    """
+    shown = _identities(tables[public], located.get(public, Located()))
+    for name, item in tables.items():
+        if isinstance(item, PrivateTable) and shown & _identities(item, located.get(name, Located())):
+            raise _refused(
+                name,
+                f"its source is that of {public!r}, or shares rows with it, and that one is declared as public: "
+                "anybody would see these rows, and nothing would be charged. Declare one of the two.",
+            )
+
+
+def _refused(name: str, problem: str) -> PolicyError:
+    return PolicyError(f"table {name!r}: {problem}")
 
 
 @dataclass(frozen=True)
@@ -184,12 +197,13 @@ def _units(declared: PrivateTable, located: Located) -> list[str]:
 
 
 def _places(name: str, declared: PrivateTable | PublicTable, located: Located) -> list[str]:
-    """The texts by which a source is known again, the declared one first: by a name of its own, or the engine's; a
-    pattern by its files, too.
+    """The texts by which a source is known again, the declared one first: by a name of its own, or the engine's; a file
+    by the links to it that it is declared by, a pattern by its files, too.
     """
     declared_place, holder = _declared(name, declared, located.inner), place_of(declared.source)
-    files = holder.fitted(Named(declared.source, name)) if isinstance(holder, DuckDBPlace) else []
-    return [place for place in dict.fromkeys((declared_place, located.place, *files)) if place is not None]
+    named = Named(declared.source, name, declared.inner_table, located.inner)
+    others = holder.others(named) if isinstance(holder, DuckDBPlace) else []
+    return [place for place in dict.fromkeys((declared_place, located.place, *others)) if place is not None]
 
 
 def _known_by(name: str, declared: PrivateTable, located: Located) -> set[Hashable]:

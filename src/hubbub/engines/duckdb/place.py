@@ -47,8 +47,7 @@ class DuckDBPlace:
         name alone."""
         if not isinstance(named.source, str | Path):
             return f"the frame {one_spelling(named.name)}"
-        inner = _inner(named.source, named.table)
-        return os.path.realpath(named.source) + (f"{INSIDE}{inner}" if inner else "")
+        return _with_inner(os.path.realpath(named.source), named)
 
     def older(self, named: Named) -> list[str]:
         """Other texts by which a ledger may know a file, or one that holds its rows: with a word that names nothing in
@@ -64,13 +63,16 @@ class DuckDBPlace:
             texts.remove(path)  # the whole of a database is nobody's table
         return list(dict.fromkeys([*texts, *files, *(folder for file in files for folder in _folders(file))]))
 
-    def fitted(self, named: Named) -> list[str]:
-        """The files that a pattern fits, by which it is kept as well: from its text nobody tells what it shares with
-        another. Of many the first; a folder and most patterns that hold the others hold these, too.
+    def others(self, named: Named) -> list[str]:
+        """What a source is kept by as well: its path as it is written, where links lead on from it, and the files that
+        a pattern fits: from its text nobody tells what it shares with another. Of many the first; a folder and most
+        patterns that hold the others hold these, too.
         """
-        if not isinstance(named.source, str | Path) or os.path.exists(named.source):
+        if not isinstance(named.source, str | Path):
             return []
-        return files_of(named.source)[:_NOTED] if several_files(named.source) else []
+        written = _with_inner(os.path.abspath(named.source), named)
+        fits = not os.path.exists(named.source) and several_files(named.source)
+        return [written, *(files_of(named.source)[:_NOTED] if fits else [])]
 
     def header(self, source: object, how: Csv | None) -> list[str] | None:
         """The columns of a text file, by its first line; None of any other source, and where it cannot be read."""
@@ -100,6 +102,11 @@ class DuckDBPlace:
 
     def at_hand(self, source: object) -> bool:
         return True
+
+
+def _with_inner(path: str, named: Named) -> str:
+    inner = _inner(named.source, named.table)
+    return path + (f"{INSIDE}{inner}" if inner else "")
 
 
 def _inner(path: str | Path, table: str | None) -> str | None:
