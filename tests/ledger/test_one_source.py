@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import itertools
+import json
 import os
 import zipfile
 from collections.abc import Callable, Iterator
@@ -592,3 +593,81 @@ def test_a_path_through_a_link_is_known_as_it_is_written(tmp_path):
             hb.Session(another, ledger=ledger, **kwargs)
         hb.Session({"v": table(current / name, "x")}, ledger=ledger, **kwargs).close()
         current.unlink()
+
+
+def test_the_service_notes_the_table_that_is_new_in_its_policy_and_keeps_its_ledger_s_limits(
+    tmp_path, monkeypatch, capsys
+):
+    """A table was charged that the ledger knew nothing of, and a limit that was lowered did not hold."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("visits", "orders"):
+        pq.write_table(ROWS, tmp_path / f"{name}.parquet")
+    file, one = (
+        tmp_path / "hubbub.toml",
+        '[tables.{0}]\nsource = "{0}.parquet"\nunit = "pid"\nmax_groups = 1\nmax_rows = 1\n',
+    )
+    head = '[ledger]\nfile = "b.db"\n[budget]\nepsilon = 3\nper_analyst = {}\n'
+
+    def opened(text: str) -> None:
+        file.write_text(text)
+        policy = load_policy(file)
+        with closing(OpenTables(declared_tables(policy))) as data:
+            empty = EmptyTables(declared_tables(policy), schema_of(data))
+        with closing(empty):
+            clerk._ledger(policy, empty).close()
+
+    file.write_text(head.format(2) + one.format("visits"))
+    assert run(("ledger", "create")) == 0
+    for text in (head.format(1) + one.format("visits"), head.format(2) + one.format("visits") + "budget = 0.25\n"):
+        with pytest.raises(PolicyError, match="gives other limits than its ledger holds"):
+            opened(text)
+    opened(head.format(2) + one.format("visits") + one.format("orders"))
+    file.write_text(head.format(2) + one.format("visits") + '[public.orders]\nsource = "orders.parquet"\n')
+    assert run(("query", "SELECT * FROM orders", "--epsilon", "1")) == 3
+    assert "knows as private" in " ".join(capsys.readouterr().err.split())
+    with pytest.raises(PolicyError, match="stands in the unit space 'pid' of this ledger"):
+        hb.Session({"o": table(tmp_path / "orders.parquet", "second")}, budget=Budget(3), ledger=tmp_path / "b.db",
+                   new_unit_spaces=["second"], analyst="ada")  # fmt: skip
+
+
+def test_a_policy_that_is_refused_for_its_limits_leaves_no_source_behind(tmp_path, monkeypatch, capsys):
+    """A draft with a wrong unit space was noted for ever, and the policy that was put right was refused."""
+    monkeypatch.chdir(tmp_path)
+    pq.write_table(ROWS, tmp_path / "visits.parquet")
+    pq.write_table(ROWS, tmp_path / "orders.parquet")
+    text = (
+        '[ledger]\nfile = "b.db"\n[budget]\nepsilon = 3\nper_analyst = {}\n[tables.visits]\nsource = "visits.parquet"\n'
+    )
+    text += 'unit = "pid"\nmax_groups = 1\nmax_rows = 1\n'
+    more = '[tables.orders]\nsource = "orders.parquet"\nunit = "oid"\nunit_space = "{}"\nmax_groups = 1\nmax_rows = 1\n'
+    file = tmp_path / "hubbub.toml"
+    file.write_text(text.format(2) + more.format("oid"))
+    assert run(("ledger", "create")) == 0
+    file.write_text(text.format(1) + more.format("pid").replace("orders.p", "visits.p"))
+    assert run(("policy", "check")) == 3
+    file.write_text(text.format(2) + more.format("oid").replace("orders.p", "visits.p"))
+    assert run(("policy", "check")) == 0, capsys.readouterr().err
+
+
+def test_tables_that_inherit_from_each_other_are_one_source_in_every_process(clinic, tmp_path):
+    """c is read with a and with b, and only the two tables on top of it were compared, as a pair; the service compared
+    none."""
+    import psycopg
+
+    with psycopg.connect(clinic, autocommit=True) as connection:
+        connection.execute("CREATE TABLE a (pid int, oid int); CREATE TABLE b (pid int, oid int)")
+        connection.execute("CREATE TABLE c () INHERITS (a, b); CREATE TABLE d () INHERITS (c)")
+        connection.execute("CREATE TABLE p (pid int, oid int) PARTITION BY LIST (oid)")
+        connection.execute("CREATE TABLE p1 PARTITION OF p FOR VALUES IN (1); CREATE TABLE p2 PARTITION OF p DEFAULT")
+    kin = ["ab", "ac", "bc", "ad", "bd", "cd", ("p", "p1"), ("p", "p2"), ("p1", "p2")]
+    for one, other in (*kin, ("a", "p"), ("visits", "orders")):
+        tables = {"x": table(clinic, "x", table=one), "y": table(clinic, "y", table=other)}
+        with closing(OpenTables(tables)) as data:
+            described = json.loads(json.dumps(schema_of(data)))
+            with closing(EmptyTables(tables, described)) as empty:
+                for opened in (data, empty):
+                    if (one, other) in kin or one + other in kin:
+                        with pytest.raises(PolicyError, match="stands in two unit spaces"):
+                            source_places(opened.tables, opened.located())
+                    else:
+                        source_places(opened.tables, opened.located())

@@ -56,6 +56,7 @@ from hubbub.service.requests import Requests, take_up
 from hubbub.service.whole_desk import WholeDesk
 from hubbub.session.empty import EmptyTables
 from hubbub.session.open import (
+    agree_on_limits,
     declared_tables,
     described,
     neighbours_of,
@@ -262,19 +263,28 @@ def _processes(times: Mapping[str, float], respawn: float) -> int:
 
 
 def _ledger(policy: Policy, data: EmptyTables) -> Ledger:
-    """The ledger of a policy, which a steward has created."""
+    """The ledger of a policy, which a steward has created and which holds its limits; it knows its sources again."""
     located = data.located()
-    private = data.tables
-    return open_ledger(
+    places = source_places(data.tables, located)
+    ledger = open_ledger(
         policy.ledger,
         dict.fromkeys(data.spaces().values(), policy.budget),
         create=False,
         policy=policy,
-        sources=source_places(private, located),
-        older=older_places(private, located),
+        sources=places,
+        older=older_places(data.tables, located),
         names=data.spaces(),
-        relations=neighbours_of(private),
+        relations=neighbours_of(data.tables),
     )
+    try:
+        data.respell(ledger.spelling)
+        data.versions = ledger.versions
+        agree_on_limits(ledger, data.tables, policy, record=False)
+        ledger.versions.remember_sources({at: ledger.spelling.get(space, space) for at, space in places.items()})
+    except BaseException:
+        ledger.close()
+        raise
+    return ledger
 
 
 _KINDS: Final = (

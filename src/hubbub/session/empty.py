@@ -10,7 +10,8 @@ that the ledger knows: only a steward's refresh changes them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Hashable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final
@@ -46,6 +47,8 @@ def schema_of(data: OpenTables) -> dict[str, Any]:
             "unit_type": info.unit_type,
             "zoned": sorted(info.zoned),
             "located": [at.place, at.inner, list(at.older)],
+            "here": _digests(at.here),
+            "header": list(at.header),
         }
     return described
 
@@ -73,12 +76,22 @@ class EmptyTables(OpenTables):
 
     def located(self) -> dict[str, Located]:
         """Where each source was found, where its rows are."""
-        places = {name: told["located"] for name, told in self._described.items()}
-        return {name: Located(place, inner, tuple(older)) for name, (place, inner, older) in places.items()}
+        located = {}
+        for name, told in self._described.items():
+            place, inner, older = told["located"]
+            here = frozenset(told["here"]) or None
+            located[name] = Located(place, inner, tuple(older), here, tuple(told["header"]))
+        return located
 
     def mark(self, name: str) -> str | None:
         """None: nothing here tells whether rows have changed."""
         return None
+
+
+def _digests(here: Hashable) -> list[str]:
+    """What a source is in the process that found it, for another one to compare with the others that it found."""
+    each = here if isinstance(here, frozenset) else () if here is None else (here,)
+    return sorted(hashlib.sha256(repr(one).encode("utf-8", "surrogatepass")).hexdigest() for one in each)
 
 
 def _emptied(table: PrivateTable | PublicTable, told: Mapping[str, Any]) -> PrivateTable | PublicTable:

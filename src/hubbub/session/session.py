@@ -134,9 +134,9 @@ class Session:
             )
             self._data.respell(self._ledger.spelling)
             self._data.versions = self._ledger.versions
-            self._ledger.versions.remember_sources({at: self._ledger.spelling.get(s, s) for at, s in places.items()})
             if _policy is not None:
                 agree_on_limits(self._ledger, declared, _policy, record=_create_ledger)
+            self._ledger.versions.remember_sources({at: self._ledger.spelling.get(s, s) for at, s in places.items()})
         except BaseException:
             self._data.close()
             raise

@@ -31,7 +31,7 @@ from hubbub.remedies import CorrectName
 from hubbub.spelling import meant_by
 from hubbub.sql.bind.scope import did_you_mean
 
-__all__ = ["TYPES", "Found", "look", "never_null", "refuse_hidden", "roots_of", "server_of", "steady", "strayed"]
+__all__ = ["TYPES", "Found", "kin_of", "look", "never_null", "refuse_hidden", "server_of", "steady", "strayed"]
 
 TYPES = {
     "smallint": "SMALLINT",
@@ -115,9 +115,11 @@ _SYSTEM = "SELECT current_database(), format('system %s', system_identifier) FRO
 _ADDRESS = """SELECT current_database(),
   format('server %s:%s', coalesce(host(inet_server_addr()), 'local'), current_setting('port'))"""
 """Of a server that does not say which one it is."""
-_ROOTS = """WITH RECURSIVE above AS (
-  SELECT CAST(%s AS oid) AS part UNION SELECT i.inhparent FROM pg_inherits AS i JOIN above ON i.inhrelid = above.part)
-SELECT part FROM above WHERE NOT EXISTS (SELECT 1 FROM pg_inherits AS i WHERE i.inhrelid = above.part) ORDER BY part"""
+_KIN = f"""WITH RECURSIVE above AS (
+  SELECT CAST(%(oid)s AS oid) AS part UNION
+  SELECT i.inhparent FROM pg_inherits AS i JOIN above ON i.inhrelid = above.part)
+SELECT part FROM above WHERE NOT EXISTS (SELECT 1 FROM pg_inherits AS i WHERE i.inhrelid = above.part) UNION
+SELECT b.part FROM pg_class AS c CROSS JOIN LATERAL ({_PARTS} SELECT part FROM below) AS b WHERE c.oid = %(oid)s"""
 _LOOKS = 5
 _SCHEMAS = b"SELECT pg_catalog.current_schemas(false)"
 _KINDS = {"v": "is a view", "m": "is a materialised view", "f": "is a foreign table"}
@@ -218,9 +220,11 @@ def server_of(con: psycopg.Connection[Any]) -> str:
     return f"the database {database!r} of the Postgres {server}"
 
 
-def roots_of(con: psycopg.Connection[Any], relation: Found) -> tuple[int, ...]:
-    """The tables on top of the one that was found: of a partition its parent, of any other table itself."""
-    return tuple(root for (root,) in con.execute(_ROOTS, [int(relation.mark.split()[0])]).fetchall())
+def kin_of(con: psycopg.Connection[Any], relation: Found) -> frozenset[int]:
+    """The tables on top of the one that was found, and those whose rows it shows: of a partition its parent, of a table
+    without either itself. Two with one in common have people in common.
+    """
+    return frozenset(part for (part,) in con.execute(_KIN, {"oid": int(relation.mark.split()[0])}).fetchall())
 
 
 def never_null(con: psycopg.Connection[Any], relation: Found) -> frozenset[str]:

@@ -30,7 +30,7 @@ from hubbub.engines.base import Exact, Located, Schema
 from hubbub.engines.duckdb.engine import DuckDBEngine
 from hubbub.engines.exact import exact
 from hubbub.engines.fields import Fields
-from hubbub.engines.postgres.catalog import Found, look, never_null, refuse_hidden, roots_of, server_of, steady, strayed
+from hubbub.engines.postgres.catalog import Found, kin_of, look, never_null, refuse_hidden, server_of, steady, strayed
 from hubbub.engines.postgres.dialect import Postgres
 from hubbub.engines.postgres.settings import ALONE, LONG, NAME, SORTED, Kept, begin, connect, limit
 from hubbub.engines.stopping import asker
@@ -70,7 +70,7 @@ class _Known:
     relation: Found
     trusted: bool
     server: str
-    roots: tuple[int, ...]
+    kin: frozenset[int]
 
 
 class PostgresEngine:
@@ -133,7 +133,7 @@ class PostgresEngine:
             if self._dialect is None:
                 encoding = con.info.parameter_status("server_encoding") or ""
                 self._dialect = Postgres("und-x-icu" if _has_icu(con) else "C", encoding=encoding)
-            server, roots = server_of(con), roots_of(con, relation)
+            server, kin = server_of(con), kin_of(con, relation)
             kept = never_null(con, relation)
             if table.trusted_view:
                 _try(con, name, inner, relation)
@@ -146,7 +146,7 @@ class PostgresEngine:
         if not isinstance(table.unit, EachRow) and table.path is None:
             unit_column, unit = fields.unit(table.unit)
         self._known[name] = _Known(
-            address, inner, fields.expressions(), unit, fields, relation, table.trusted_view, server, roots
+            address, inner, fields.expressions(), unit, fields, relation, table.trusted_view, server, kin
         )
         unit_type = fields.unit_type(unit_column) if unit_column is not None else None
         return Schema(fields.kinds(), unit_column, unit_type, kept, fields.zoned())
@@ -159,7 +159,7 @@ class PostgresEngine:
         relation = known.relation
         older = (f"{relation.schema}.{relation.table}", *([relation.table] if relation.schema == "public" else []))
         # The rows of a partition are rows of its parent, and its people are those of the other partitions.
-        here = known.server, known.roots
+        here = frozenset((known.server, part) for part in known.kin)
         return Located(f"{known.server}{INSIDE}{relation.relation}", relation.relation, older, here)
 
     def seal(self) -> None:
