@@ -76,3 +76,40 @@ def test_a_frame_by_every_wrapping_of_it(named):
     another = named.createDataFrame([(i,) for i in range(50)], "pid int").localCheckpoint()
     opened(None, a=table(frame, "x"), b=table(another, "y"))
     opened(None, a=table(named.table("seen"), "x"), b=table(named.table("others"), "y"))
+
+
+def test_a_table_by_the_files_that_it_reads(named, tmp_path):
+    """Before, a table and its files, or a second table of their place, were two sources; the files could be public."""
+    place = tmp_path / "rows" / "of a=b # month"
+    named.range(50).selectExpr("id AS pid", "id % 2 AS k").write.partitionBy("k").parquet(f"file:{place}")
+    guesses = "spark.sql.sources.partitionColumnTypeInference.enabled"
+    named.conf.set(guesses, "false")
+    for name in ("first", "second"):
+        named.sql(f"CREATE TABLE {name} (pid LONG, k STRING) USING parquet PARTITIONED BY (k) LOCATION '{place}'")
+        named.sql(f"MSCK REPAIR TABLE {name}")
+    try:
+        one_file = str(next(place.glob("k=1/*.parquet")))
+        frame, one = (
+            named.read.schema("pid LONG, k INT").parquet(f"file:{place}"),
+            named.read.schema("pid LONG").parquet(f"file:{one_file}"),
+        )
+        sources: list[Any] = ["spark:first", "spark:second", frame, frame.select("pid"), one]
+        for a, b in itertools.permutations(sources, 2):
+            with pytest.raises(PolicyError, match="stands in two unit spaces"):
+                opened(None, a=table(a, "x"), b=table(b, "y"))
+        for number, a in enumerate(sources):
+            for shown in (str(place), one_file):
+                with pytest.raises(PolicyError, match="anybody would see these rows"):
+                    opened(None, a=table(a, "x"), w=hb.public(shown))
+            path = ledger(tmp_path / f"{number}.db")
+            opened(path, a=table(a, "x"))
+            for b in (*sources, one_file, str(place)):
+                with pytest.raises(PolicyError, match="stands in the unit space 'x' of this ledger"):
+                    opened(path, b=table(b, "y"))
+            with pytest.raises(PolicyError, match="knows as private"):
+                opened(path, a=table("spark:others", "y"), w=hb.public(one_file))
+            opened(path, a=table("spark:others", "y"))
+    finally:
+        named.conf.unset(guesses)
+        for name in ("first", "second"):
+            named.sql(f"DROP TABLE {name}")

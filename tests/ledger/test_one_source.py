@@ -532,8 +532,24 @@ def test_no_rows_are_charged_to_a_budget_that_was_promised_to_people(tmp_path):
         # the other way round the budget was a promise to rows from the beginning, and stays one
         hb.Session({"b": rows}, ledger=tmp_path / f"rows {number}.db", **kwargs).close()
         hb.Session({"a": people}, ledger=tmp_path / f"rows {number}.db", **kwargs).close()
-        if source != str(folder):  # of a link that the folder holds the ledger knows the people's word alone
+        if number == 0:  # of the files of a folder or pattern the ledger knows the people's word alone
             hb.Session({"b": rows}, ledger=tmp_path / f"rows {number}.db", **kwargs).close()
+
+
+@pytest.mark.parametrize("pattern", ["p/*/*.parquet", "p", "p/**/*.parquet"])
+def test_what_a_ledger_keeps_tells_nothing_of_the_files_that_are_there(tmp_path, monkeypatch, pattern):
+    """Folders may be called by values of rows, and the number of a receipt's line told how many a pattern fits."""
+    monkeypatch.chdir(tmp_path)
+    told = []
+    for number, names in enumerate((["ada", "bob"], ["ada", "bob", "eve"], [f"n{i}" for i in range(120)])):
+        for name in names:
+            (tmp_path / f"{number}" / "p" / f"name={name}").mkdir(parents=True)
+            pq.write_table(ROWS.slice(0, 1), tmp_path / f"{number}" / "p" / f"name={name}" / "x.parquet")
+        monkeypatch.chdir(tmp_path / f"{number}")
+        with hb.Session({"v": table(pattern, "x")}, budget=Budget(1), ledger="b.db", analyst="ada") as s:
+            told.append(s.sql("SELECT COUNT(*) AS n FROM v", epsilon=1).receipt["chain"]["charge"]["serial"])
+            assert not any("name=" in place for place, _, _ in s._ledger.versions._sources())
+    assert len(set(told)) == 1
 
 
 def test_links_that_come_into_an_open_session_show_no_private_row(tmp_path, monkeypatch):
@@ -671,3 +687,40 @@ def test_tables_that_inherit_from_each_other_are_one_source_in_every_process(cli
                             source_places(opened.tables, opened.located())
                     else:
                         source_places(opened.tables, opened.located())
+
+
+def test_a_public_table_is_read_where_it_was_looked_at(tmp_path, monkeypatch):
+    """`..` behind a link leads out of the folder that the link leads to; another file was read than was declared."""
+    store = tmp_path / "store"
+    (store / "v1").mkdir(parents=True)
+    (tmp_path / "current").symlink_to(store / "v1")
+    for number, place in enumerate((tmp_path, store, store / "v1")):
+        pq.write_table(ROWS.slice(0, number + 1), place / "w.parquet")
+    monkeypatch.chdir(tmp_path)
+    kwargs = {"budget": Budget(1), "ledger": tmp_path / "b.db", "analyst": "ada"}
+    for path, rows in (("current/../w.parquet", 2), ("./current/w.parquet", 3), ("w.parquet", 1)):
+        with hb.Session({"v": table(ROWS, "x"), "w": hb.public(path)}, **kwargs) as s:
+            assert s.sql("SELECT COUNT(*) AS n FROM w", epsilon=1).rows() == [(rows,)]
+    hb.Session({"v": table("current/../w.parquet", "x")}, **kwargs).close()
+    hb.Session({"v": table(ROWS, "x"), "w": hb.public("w.parquet")}, **kwargs).close()  # which nobody declared private
+
+
+def test_the_copy_that_questions_read_is_no_public_table(tmp_path, monkeypatch, capsys):
+    """hubbub writes it beside the policy, and a folder that holds it showed the private rows."""
+    (tmp_path / "policy").mkdir()
+    pq.write_table(ROWS, tmp_path / "visits.parquet")
+    monkeypatch.chdir(tmp_path / "policy")
+    text = (
+        '[ledger]\nfile = "b.db"\n[budget]\nepsilon = 1\n[tables.visits]\nsource = "../visits.parquet"\nunit = "pid"\n'
+    )
+    text += "max_groups = 1\nmax_rows = 1\nrows_kept = 5\n"
+    Path("hubbub.toml").write_text(text)
+    assert run(("ledger", "create")) == 0
+    for public in (".", "**/*.parquet", "rows_kept"):
+        Path("hubbub.toml").write_text(f'{text}[public.w]\nsource = "{public}"\n')
+        for words in (("policy", "check"), ("query", "SELECT * FROM w", "--epsilon", "1")):
+            assert run(words) == 3
+            assert "anybody would see these rows" in " ".join(capsys.readouterr().err.split())
+        tables = {"a": table(ROWS, "x"), "w": hb.public(public)}
+        with pytest.raises(PolicyError, match="knows as private"):
+            hb.Session(tables, budget=Budget(1), ledger="b.db", new_unit_spaces=["x"], analyst="ada")

@@ -86,7 +86,8 @@ class OpenTables:
             raise
         for name, declared in self.tables.items():  # whose files are read again, whatever folder the process is in
             if isinstance(declared, PublicTable) and isinstance(declared.source, str):
-                self.tables[name] = replace(declared, source=os.path.abspath(declared.source))
+                # Not by `abspath`, which takes `..` away before a link is followed.
+                self.tables[name] = replace(declared, source=os.path.join(os.getcwd(), declared.source))
         public = {n: t for n, t in self.tables.items() if isinstance(t, PublicTable)}
         self.outer = OuterSide(public, look=self.check_shown)
 

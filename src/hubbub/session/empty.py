@@ -49,6 +49,7 @@ def schema_of(data: OpenTables) -> dict[str, Any]:
             "located": [at.place, at.inner, list(at.older)],
             "here": _digests(at.here),
             "header": list(at.header),
+            "kept": list(at.kept),
         }
     return described
 
@@ -80,7 +81,7 @@ class EmptyTables(OpenTables):
         for name, told in self._described.items():
             place, inner, older = told["located"]
             here = frozenset(told["here"]) or None
-            located[name] = Located(place, inner, tuple(older), here, tuple(told["header"]))
+            located[name] = Located(place, inner, tuple(older), here, tuple(told["header"]), tuple(told["kept"]))
         return located
 
     def mark(self, name: str) -> str | None:

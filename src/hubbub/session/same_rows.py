@@ -41,9 +41,13 @@ class SameRows:
         while True:
             try:
                 event = next(steps)
-            except StopIteration as done:
+            except StopIteration as done:  # a statement of several stages reads after its event, too
+                self._look()
                 return str(done.value)
-            for name, now in self._here().items():
-                if now is not None and (now != self._before[name] or now[0] != self._marks[name]):
-                    raise EngineError(uuid.uuid4().hex[:12])
+            self._look()
             yield event
+
+    def _look(self) -> None:
+        for name, now in self._here().items():
+            if now is not None and (now != self._before[name] or now[0] != self._marks[name]):
+                raise EngineError(uuid.uuid4().hex[:12])

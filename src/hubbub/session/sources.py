@@ -7,6 +7,7 @@ told from the tables alone is refused here; the ledger is asked about the source
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product, starmap
@@ -17,7 +18,7 @@ from hubbub.engines.duckdb.place import DuckDBPlace
 from hubbub.engines.objects.place import ObjectsPlace
 from hubbub.engines.registry import place_of
 from hubbub.errors import PolicyError
-from hubbub.ledger.places import one_form
+from hubbub.ledger.places import files_at, one_form
 from hubbub.ledger.versions import ROWS, at_column, same_people
 from hubbub.remedies import DeclareOption
 from hubbub.tables.declare import PrivateTable, PublicTable
@@ -198,12 +199,13 @@ def _units(declared: PrivateTable, located: Located) -> list[str]:
 
 def _places(name: str, declared: PrivateTable | PublicTable, located: Located) -> list[str]:
     """The texts by which a source is known again, the declared one first: by a name of its own, or the engine's; a file
-    by the links to it that it is declared by, a pattern by its files, too.
+    by the links to it that it is declared by, and by its copy.
     """
     declared_place, holder = _declared(name, declared, located.inner), place_of(declared.source)
     named = Named(declared.source, name, declared.inner_table, located.inner)
     others = holder.others(named) if isinstance(holder, DuckDBPlace) else []
-    return [place for place in dict.fromkeys((declared_place, located.place, *others)) if place is not None]
+    places = dict.fromkeys((declared_place, located.place, *others, *located.kept, _copy(declared)))
+    return [place for place in places if place is not None]
 
 
 def _known_by(name: str, declared: PrivateTable, located: Located) -> set[Hashable]:
@@ -213,15 +215,22 @@ def _known_by(name: str, declared: PrivateTable, located: Located) -> set[Hashab
 
 def _identities(declared: PrivateTable | PublicTable, located: Located) -> set[Hashable]:
     """What a source is by any name of it: a file, by its number; each file of several; a frame itself; an address that
-    cannot be shown.
+    cannot be shown; the copy of it that questions read.
     """
     here = place_of(declared.source).here(Named(declared.source, "", declared.inner_table, located.inner))
+    copy = frozenset(files_at(_copy(declared) or ""))
     return {
         identity
-        for one in (located.here, here)
+        for one in (located.here, here, copy)
         if one is not None
         for identity in (one if isinstance(one, frozenset) else (one,))
     }
+
+
+def _copy(declared: PrivateTable | PublicTable) -> str | None:
+    """Where the copy of a private table is, with so many rows of a unit, that was written for questions."""
+    copy = declared.copy if isinstance(declared, PrivateTable) else None
+    return None if copy is None else os.path.realpath(copy)
 
 
 def _declared(name: str, declared: PrivateTable | PublicTable, inner: str | None) -> str | None:

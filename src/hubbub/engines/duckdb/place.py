@@ -22,10 +22,6 @@ if TYPE_CHECKING:
 __all__ = ["DuckDBPlace"]
 
 
-_NOTED: Final = 100
-"""Files of a pattern that a ledger keeps."""
-
-
 class DuckDBPlace:
     """Whatever no other engine holds: a path, or a frame."""
 
@@ -64,15 +60,15 @@ class DuckDBPlace:
         return list(dict.fromkeys([*texts, *files, *(folder for file in files for folder in _folders(file))]))
 
     def others(self, named: Named) -> list[str]:
-        """What a source is kept by as well: its path as it is written, where links lead on from it, and the files that
-        a pattern fits: from its text nobody tells what it shares with another. Of many the first; a folder and most
-        patterns that hold the others hold these, too.
+        """What a source is kept by as well: its path as it is written, where links lead on from it.
+
+        Nothing that is found in a folder: its files may be called by values of rows (`name=eve`), and how many texts a
+        ledger keeps of a source is seen in the numbers of its lines.
         """
         if not isinstance(named.source, str | Path):
             return []
-        written = _with_inner(os.path.abspath(named.source), named)
-        fits = not os.path.exists(named.source) and several_files(named.source)
-        return [written, *(files_of(named.source)[:_NOTED] if fits else [])]
+        path = os.path.abspath(named.source)  # which takes `..` away before links are followed, and so may be another
+        return [_with_inner(path, named)] if os.path.realpath(path) == os.path.realpath(named.source) else []
 
     def header(self, source: object, how: Csv | None) -> list[str] | None:
         """The columns of a text file, by its first line; None of any other source, and where it cannot be read."""

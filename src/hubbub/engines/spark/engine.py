@@ -40,6 +40,7 @@ from hubbub.engines.exact import exact
 from hubbub.engines.fields import CUT, Fields
 from hubbub.engines.spark.dialect import SPARK
 from hubbub.engines.spark.frames import as_texts, look_at, physical_of, read_by_rows, stored_otherwise, types_from_rows
+from hubbub.engines.spark.located import located_at
 from hubbub.engines.spark.session import (
     FORMATS,
     details,
@@ -130,7 +131,8 @@ class SparkEngine:
             unit_column, unit = fields.unit(table.unit)
         view = f"hubbub_{self._own}_{len(self._known)}"
         self.show(frame, view)
-        located = _located(frame, parts, self._spark)
+        with _quiet():
+            located = located_at(frame, parts, self._spark)
         self._known[name] = _Known(
             view, fields.expressions(), unit, fields, physical, known_as, table.trusted_view, located
         )
@@ -478,25 +480,6 @@ def _named_table(
             "reading never fails, declare trusted_view = true."
         )
     return frame, parts
-
-
-def _located(frame: DataFrame, parts: Sequence[str], spark: SparkSession | None) -> Located:
-    """By the whole name, of which older ledgers may have a part alone; or by what a frame means.
-
-    Two plans with one meaning read the same rows; no row is read to see it.
-    """
-    here, current = None, ["default"]
-    with _quiet(), contextlib.suppress(Exception):  # not of every plan
-        here = ("plan", frame.semanticHash())
-    with _quiet(), contextlib.suppress(Exception):
-        current += [] if spark is None else [spark.catalog.currentDatabase().lower()]
-    if not parts:
-        return Located(here=here)
-    names = [quoted(parts[i:]).lower() for i in range(len(parts))]
-    plain = [".".join(parts[i:]).lower() for i in range(len(parts))]
-    # Alone, the name is one of the database that a session is in.
-    older = plain if len(parts) < 2 or parts[-2].lower() in current else plain[:-1]
-    return Located(f"spark:{names[0]}", names[0], tuple(older), here)
 
 
 def _local_session() -> SparkSession:

@@ -1,0 +1,80 @@
+"""Where Spark has a table or a frame: by its name in the catalogue, by what it means, and by the files it reads."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from collections.abc import Hashable, Sequence
+from typing import Final
+from urllib.parse import quote, unquote
+
+from pyspark.sql import DataFrame, SparkSession
+
+from hubbub.engines.base import Located
+from hubbub.engines.spark.session import quoted
+
+__all__ = ["located_at"]
+
+_LOCAL: Final = re.compile(r"file:/+")
+
+
+def located_at(frame: DataFrame, parts: Sequence[str], spark: SparkSession | None) -> Located:
+    """Of a table of the catalogue the whole name, of which older ledgers may have a part alone; of all what they mean,
+    and the files that they read. parts: those of the name. spark: the session whose catalogue has it.
+
+    Two plans with one meaning read the same rows; no row is read to see it. Files are known by their addresses, those
+    of this machine by their numbers, as DuckDB knows them. A ledger keeps the place of a table, and the folder or file
+    that a frame reads; of several, which a pattern may have found, none: they may be called by values of rows, and how
+    many texts a ledger keeps is seen in the numbers of its lines.
+    """
+    here: set[Hashable] = set()
+    current, kept = ["default"], list[str]()
+    with contextlib.suppress(Exception):  # not of every plan
+        here.add(("plan", frame.semanticHash()))
+    with contextlib.suppress(Exception):
+        for address in frame.inputFiles():
+            path, local = _path(address)
+            here.add(("address", path))
+            if local:
+                at = os.stat(path)
+                here.add((at.st_dev, at.st_ino, ""))
+    with contextlib.suppress(Exception):
+        kept = [_location(parts, spark)] if parts and spark is not None else _roots(frame)
+    with contextlib.suppress(Exception):
+        current += [] if spark is None else [spark.catalog.currentDatabase().lower()]
+    if not parts:
+        return Located(here=frozenset(here), kept=tuple(kept))
+    names = [quoted(parts[i:]).lower() for i in range(len(parts))]
+    plain = [".".join(parts[i:]).lower() for i in range(len(parts))]
+    # Alone, the name is one of the database that a session is in.
+    older = plain if len(parts) < 2 or parts[-2].lower() in current else plain[:-1]
+    return Located(f"spark:{names[0]}", names[0], tuple(older), frozenset(here), kept=tuple(kept))
+
+
+def _location(parts: Sequence[str], spark: SparkSession) -> str:
+    """The folder, or file, of a table of the catalogue."""
+    said = spark.sql(f"DESCRIBE TABLE EXTENDED {quoted(parts)}").collect()
+    (address,) = {row["data_type"] for row in said if row["col_name"] == "Location"}
+    return _path(quote(address, safe=":/"))[0]
+
+
+def _roots(frame: DataFrame) -> list[str]:
+    """What each part of a frame reads that reads one folder or one file."""
+    leaves, kept = frame._jdf.queryExecution().analyzed().collectLeaves(), list[str]()
+    for i in range(leaves.size()):
+        with contextlib.suppress(Exception):  # one that reads no files
+            node = leaves.apply(i)
+            named = str(node.nodeName()).startswith("LogicalRelation")
+            listed = node.relation().location() if named else node.table().fileIndex()
+            if listed.rootPaths().size() == 1:
+                kept.append(_path(listed.rootPaths().apply(0).toUri().toString())[0])
+    return kept
+
+
+def _path(address: str) -> tuple[str, bool]:
+    """A file's path, where it is on this machine, or else its address; and whether it is."""
+    local = _LOCAL.match(address)
+    if local is None:
+        return address, False
+    return os.path.realpath("/" + unquote(address[local.end() :])), True
