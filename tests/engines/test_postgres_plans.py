@@ -41,11 +41,35 @@ def nested(levels: int) -> str:
     return f"SELECT SUM(LEAST(GREATEST(x, 0), 1)) AS c FROM ({inner}) AS z"
 
 
+CASTS = {
+    "BOOLEAN": ("x > 1", ("INTEGER", "VARCHAR")),
+    "DOUBLE": ("x", ("INTEGER", "VARCHAR")),
+    "INTEGER": ("id", ("DOUBLE", "VARCHAR", "BOOLEAN")),
+    "VARCHAR": ("CAST(x AS VARCHAR)", ("INTEGER", "DOUBLE", "BOOLEAN", "DATE", "TIMESTAMP")),
+}
+
+
+def casts(levels: int, kind: str, other: str) -> str:
+    """Short texts, whose casts to another kind and back write what they cast two, three or four times each."""
+    first = CASTS[kind][0]
+    inner, there = f"SELECT id, {first} AS b FROM v", "CAST(CAST({} AS " + other + ") AS " + kind + ")"
+    for i in range(levels):
+        inner = f"SELECT id, {there.format(there.format('b'))} AS b FROM ({inner}) AS t{i}"
+        inner += f" UNION ALL SELECT id, {first} AS b FROM v"
+    return f"SELECT COUNT(*) AS c FROM ({inner}) AS z WHERE b IS NULL"
+
+
 QUESTIONS = {
     "unions": unions(8),
     "a few unions": unions(3),
     "a long sum": f"SELECT STDDEV(LEAST(GREATEST({added(200)}, 0), 1)) AS c FROM v",
     "sub-queries": nested(8),
+    **{
+        f"{levels} casts of {kind} to {other}": casts(levels, kind, other)
+        for kind, (_, others) in CASTS.items()
+        for other in others
+        for levels in (2, 6)
+    },
 }
 
 

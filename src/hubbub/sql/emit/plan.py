@@ -33,6 +33,7 @@ from hubbub.sql.emit.expression import Together, expression_sql, renamed
 from hubbub.sql.emit.lists import beside
 from hubbub.sql.emit.place import Place
 from hubbub.sql.emit.relation import Stage, relation_stages
+from hubbub.sql.emit.substituted import substituted
 from hubbub.tables.aggregate_query import Key
 from hubbub.tables.expressions import Column, Expression, columns_of
 from hubbub.tables.kinds import TEMPORAL, Kind
@@ -103,15 +104,19 @@ def _text(stages: Sequence[Stage], select: str, dialect: Dialect) -> str:
 
     Postgres writes a stage's expressions out wherever a later one reads them, which writes them out again: of ten
     UNION ALLs within each other that is a plan of gigabytes. A short text has few stages, and reads few of a large
-    table's rows by an index where filters reach the table.
+    table's rows by an index where filters reach the table; but a text of 1,100 characters may be 800 MB, too.
     """
-    fence = dialect.spelling.fence if sum(len(sql) for _, sql in stages) > _SHORT else ""
+    fence = dialect.spelling.fence
+    if fence and sum(len(sql) for _, sql in stages) <= _SHORT and substituted(stages) <= _FEW:
+        fence = ""
     body = ",\n".join(f"{name} AS (\n{sql}{fence}\n)" for name, sql in stages)
     return f"WITH {body}\n{select}"
 
 
 _SHORT: Final = 4_000
 """Characters of all stages up to which an engine may write them into each other."""
+_FEW: Final = 20_000
+"""Words and signs that one may have then: some megabytes of a plan."""
 
 
 def columns_read(plan: Plan) -> frozenset[str]:
