@@ -724,3 +724,25 @@ def test_the_copy_that_questions_read_is_no_public_table(tmp_path, monkeypatch, 
         tables = {"a": table(ROWS, "x"), "w": hb.public(public)}
         with pytest.raises(PolicyError, match="knows as private"):
             hb.Session(tables, budget=Budget(1), ledger="b.db", new_unit_spaces=["x"], analyst="ada")
+
+
+def test_a_file_that_becomes_another_source_is_not_charged_to_its_old_budget(tmp_path):
+    """By a link that came into an open session one source's people were charged to the other's budget, too."""
+    for name in ("v", "u", "w"):
+        pq.write_table(ROWS, tmp_path / f"{name}.parquet")
+    kwargs = {"budget": Budget(1), "ledger": tmp_path / "b.db", "analyst": "ada", "new_unit_spaces": ["x", "y", "z"]}
+    hb.Session({"w": table(tmp_path / "w.parquet", "z")}, **kwargs).close()
+    tables = {"v": table(tmp_path / "v.parquet", "x"), "u": table(tmp_path / "u.parquet", "y")}
+    for other, said in (("u", "stands in two unit spaces"), ("w", "stands in the unit space 'z' of this ledger")):
+        with hb.Session(tables, **kwargs) as s:
+            s.sql("SELECT COUNT(*) AS n FROM v", epsilon=Fraction(1, 4))
+            spent = s.ledger.balance.total("x", "everyone").epsilon
+            (tmp_path / "v.parquet").unlink()
+            os.link(tmp_path / f"{other}.parquet", tmp_path / "v.parquet")
+            for _ in range(2):
+                with pytest.raises(PolicyError, match=said):
+                    s.sql("SELECT COUNT(*) AS n FROM v WHERE oid > 1", epsilon=Fraction(1, 4))
+            assert s.ledger.balance.total("x", "everyone").epsilon == spent
+            (tmp_path / "v.parquet").unlink()
+            pq.write_table(ROWS, tmp_path / "v.parquet")
+            s.sql("SELECT COUNT(*) AS n FROM v WHERE oid > 2", epsilon=Fraction(1, 4))

@@ -27,7 +27,7 @@ from hubbub.session.options import Options
 from hubbub.session.prepare import PricedStatement, ask
 from hubbub.session.remembered import Remembered, key_of
 from hubbub.session.shown import not_private
-from hubbub.session.sources import check_shown, older_places
+from hubbub.session.sources import check_shown, older_places, source_places
 from hubbub.sql.bind.context import Reader
 from hubbub.sql.bind.declared import about_declarations
 from hubbub.sql.bind.query import PublicQuestion, TableInfo
@@ -71,6 +71,7 @@ class OpenTables:
         self.tables = resolved_paths(named_tables(tables))
         self.max_aggregates: int | None = None  # of one question; None: any number
         self.max_answer_groups: int | None = None  # of one grouping
+        self._marks: dict[str, str | None] = {}
         self.versions: Versions | None = None  # of the ledger, which knows the private sources of other sessions
         for name, declared in self.tables.items():
             a_name(name, "tables")
@@ -161,12 +162,18 @@ class OpenTables:
         """A text that changes when the rows of a source do, for the ledger alone; of one whose engine cannot tell, when
         another one is declared in its place.
 
-        Raises PolicyError where its columns are no longer those that were declared, and after `close`.
+        Raises PolicyError where its columns are no longer those that were declared, where it has become another source
+        that has a budget of its own, and after `close`.
         """
         if self._closed:
             raise PolicyError("this session is closed. Open another one and ask there. Nothing was charged.")
         self.engine.recheck(name)
         mark, source = self.engine.mark(name), self.tables[name].source
+        if self._marks.setdefault(name, mark) != mark and self.versions is not None:
+            located = self.located()  # other rows: by a link they may be those of another source now
+            source_places(self.tables, located)
+            self.versions.check_files(older_places(self.tables, located).files)
+            self._marks[name] = mark
         return str(source) if mark is None and isinstance(source, SparkName) else mark
 
     def declared(self, sql: str) -> PublicQuestion | None:
