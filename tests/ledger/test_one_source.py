@@ -746,3 +746,15 @@ def test_a_file_that_becomes_another_source_is_not_charged_to_its_old_budget(tmp
             (tmp_path / "v.parquet").unlink()
             pq.write_table(ROWS, tmp_path / "v.parquet")
             s.sql("SELECT COUNT(*) AS n FROM v WHERE oid > 2", epsilon=Fraction(1, 4))
+
+
+def test_a_file_and_its_folder_that_are_noted_at_one_moment_are_one_source(tmp_path):
+    """What a session compares before it writes, another one may have written meanwhile."""
+    pq.write_table(ROWS, tmp_path / "visits.parquet")
+    places = [str(tmp_path / "visits.parquet"), str(tmp_path), str(tmp_path / "*.parquet")]
+    for number, (one, other) in enumerate(itertools.permutations(places, 2)):
+        with Ledger.open(tmp_path / f"{number}.db", budgets={"x": Budget(1), "y": Budget(1)}) as ledger:
+            ledger.versions.remember_sources({(one, "pid"): "x"})
+            with pytest.raises(PolicyError, match="stands in the unit space 'x' of this ledger"):
+                ledger.versions.remember_sources({(other, "pid"): "y"})
+            ledger.versions.remember_sources({(other, "pid"): "x"})

@@ -11,7 +11,7 @@ import hashlib
 import hmac
 import re
 import uuid
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Final
 
@@ -175,8 +175,10 @@ class Versions:
                 )
 
     def note_sources(self, writer: Writer, sources: Mapping[tuple[str, str], str]) -> None:
-        """What `remember_sources` writes, in a transaction that is under way."""
-        for place, unit in _new_sources(writer.connection, sources):
+        """What `remember_sources` writes, in a transaction that is under way: since it was looked another session may
+        have noted a folder of these files.
+        """
+        for place, unit in _new_sources(writer.connection, sources, lambda place: files_at(place) | named_at(place)):
             space = sources[place, unit]
             self._handle.budget(writer.connection, space)
             writer.append("source", checked_text(place, "source"), checked_text(unit, "unit"), space)
@@ -194,10 +196,14 @@ class Versions:
         return digest
 
 
-def _new_sources(connection: Connection, sources: Mapping[tuple[str, str], str]) -> list[tuple[str, str]]:
+def _new_sources(
+    connection: Connection,
+    sources: Mapping[tuple[str, str], str],
+    numbered: Callable[[str], set[Hashable]] = named_at,
+) -> list[tuple[str, str]]:
     known = connection.execute("SELECT place, unit, unit_space FROM source ORDER BY serial").fetchall()
     spelt = [(str(place), one_form(str(place)), unit, space) for place, unit, space in known]
-    written, named, new = {(p, u) for p, _, u, _ in spelt}, cache(named_at), []
+    written, named, new = {(p, u) for p, _, u, _ in spelt}, cache(numbered), []
     for (place, unit), space in sources.items():
         form, numbers = one_form(place), named(place)
         spaces: dict[str, str] = {}
