@@ -661,6 +661,8 @@ def test_a_policy_that_is_refused_for_its_limits_leaves_no_source_behind(tmp_pat
     assert run(("ledger", "create")) == 0
     file.write_text(text.format(1) + more.format("pid").replace("orders.p", "visits.p"))
     assert run(("policy", "check")) == 3
+    file.write_text(text.format(2) + more.format("pid").replace("orders.p", "visits.p"))
+    assert run(("policy", "check")) == 0  # nor does the check of a draft that is sound, and not what is meant
     file.write_text(text.format(2) + more.format("oid").replace("orders.p", "visits.p"))
     assert run(("policy", "check")) == 0, capsys.readouterr().err
 

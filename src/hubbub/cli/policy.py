@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -32,11 +32,12 @@ def check(policy: Path | None) -> None:
     """Read the policy file and its sources' schemas, and see whether the ledger agrees. Reads no rows."""
     from hubbub.ledger.policy import find_policy, load_policy
     from hubbub.session import Session
-    from hubbub.session.open import agree_on_sources, reach
+    from hubbub.session.open import agree_on_sources, declared_tables, reach
 
     policy_file = load_policy(policy or find_policy())
     if _is_made(policy_file.ledger):
-        Session.from_policy(policy_file.path).close()
+        given: dict[str, Any] = {"budget": policy_file.budget, "ledger": policy_file.ledger, "_policy": policy_file}
+        Session(declared_tables(policy_file), **given, _create_ledger=False, _notes=False).close()
         note(f"{policy_file.path} is sound, and its ledger agrees.")
         return
     for name, source in policy_file.files():

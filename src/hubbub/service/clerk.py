@@ -63,6 +63,7 @@ from hubbub.session.open import (
     older_places,
     open_ledger,
     source_places,
+    spelled,
 )
 from hubbub.session.run import Order
 
@@ -280,7 +281,7 @@ def _ledger(policy: Policy, data: EmptyTables) -> Ledger:
         data.respell(ledger.spelling)
         data.versions = ledger.versions
         agree_on_limits(ledger, data.tables, policy, record=False)
-        ledger.versions.remember_sources({at: ledger.spelling.get(space, space) for at, space in places.items()})
+        ledger.versions.remember_sources(spelled(places, ledger.spelling))
     except BaseException:
         ledger.close()
         raise

@@ -22,7 +22,7 @@ from hubbub.ledger.policy import Policy, PublicPolicy, TablePolicy
 from hubbub.ledger.store import Ledger
 from hubbub.remedies import DeclareOption, DeclareWithout
 from hubbub.session.copies import read_from_copy, write_missing
-from hubbub.session.sources import OlderPlaces, older_places, source_places
+from hubbub.session.sources import OlderPlaces, older_places, source_places, spelled
 from hubbub.spelling import meant_by, one_spelling, table_name
 from hubbub.sql.bind.scope import find_name
 from hubbub.tables.columns import Declaration, between, edges, one_of, text, trimmed
@@ -42,6 +42,7 @@ __all__ = [
     "reach",
     "resolved_paths",
     "source_places",
+    "spelled",
     "user",
 ]
 
@@ -147,7 +148,7 @@ def open_ledger(
 
     def check(opened: Ledger) -> None:
         opened.versions.check_tables({name: opened.spelling.get(s, s) for name, s in names.items()})
-        opened.versions.check_sources({at: opened.spelling.get(s, s) for at, s in older.private.items()})
+        opened.versions.check_sources(spelled(older.private, opened.spelling))
         spelt = [(at, numbers, units, opened.spelling.get(s, s)) for at, numbers, units, s in older.files]
         opened.versions.check_files(spelt)
         opened.versions.check_public(older.public, older.shown)

@@ -47,6 +47,7 @@ from hubbub.session.open import (
     older_places,
     open_ledger,
     source_places,
+    spelled,
     user,
 )
 from hubbub.session.options import AskOptions, Options, takes_options
@@ -97,6 +98,7 @@ class Session:
         purpose: str | None = None,
         _create_ledger: bool = True,
         _policy: Policy | None = None,
+        _notes: bool = True,
         _bits: Bits | None = None,
     ) -> None:
         if not isinstance(budget, Budget):
@@ -136,7 +138,7 @@ class Session:
             self._data.versions = self._ledger.versions
             if _policy is not None:
                 agree_on_limits(self._ledger, declared, _policy, record=_create_ledger)
-            self._ledger.versions.remember_sources({at: self._ledger.spelling.get(s, s) for at, s in places.items()})
+            self._ledger.versions.remember_sources(spelled(places if _notes else {}, self._ledger.spelling))
         except BaseException:
             self._data.close()
             raise

@@ -23,7 +23,7 @@ from hubbub.ledger.versions import ROWS, at_column, same_people
 from hubbub.remedies import DeclareOption
 from hubbub.tables.declare import PrivateTable, PublicTable
 
-__all__ = ["OlderPlaces", "check_shown", "older_places", "source_places"]
+__all__ = ["OlderPlaces", "check_shown", "older_places", "source_places", "spelled"]
 
 
 def source_places(
@@ -72,6 +72,11 @@ def source_places(
         for at in product(places, units):
             spaces.setdefault(at, item.space)
     return spaces
+
+
+def spelled(places: Mapping[tuple[str, str], str], spelling: Mapping[str, str]) -> dict[tuple[str, str], str]:
+    """The unit space of each source as a ledger has recorded it."""
+    return {at: spelling.get(space, space) for at, space in places.items()}
 
 
 def check_shown(
