@@ -6,7 +6,9 @@ import json
 import subprocess
 import sys
 import zipfile
+from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -135,3 +137,106 @@ def test_totals_of_a_budget_with_delta_are_in_epsilon_and_delta(tmp_path):
     assert 0.49 < float(total["charged"]["epsilon"]) <= 0.51
     assert float(total["charged"]["delta"]) == pytest.approx(5e-7)
     assert "and delta" in (folder / "totals.txt").read_text()
+
+
+def chain_of(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(text) for text in (folder / "chain.jsonl").read_text("utf-8").splitlines()]
+
+
+def _hidden(line: dict[str, Any]) -> None:
+    line.pop("words", None)
+    line |= {"kind": "release", "row": None, "withheld": ["payload"]}
+
+
+def _ceiling(line: dict[str, Any]) -> None:
+    line["row"]["epsilon"], line["withheld"] = "5/1", ["fingerprint"]
+
+
+def _swapped(line: dict[str, Any]) -> None:
+    names = [{"details": "sums", "sums": "details"}.get(name, name) for name in line["row"]]
+    line["row"] = dict(zip(names, line["row"].values(), strict=True))
+
+
+@pytest.mark.parametrize(
+    ("kinds", "forge"), [(("allowance", "charge"), _hidden), (("unit_space",), _ceiling), (("charge",), _swapped)]
+)
+def test_lines_do_not_pass_as_what_they_are_not(tmp_path, kinds, forge):
+    """A hash is of a line's values: their names, its kind and what it held back were believed, with key and head."""
+    with Ledger.open(tmp_path / "b.db", budgets={SPACE: Budget(1)}, key=KEY) as ledger:
+        charge(ledger, "1/2")
+        ledger.steward.raise_ceiling(SPACE, 5, author="steward", reason="more")
+        charge(ledger, 3, question_key="more")
+        folder, head = unpacked(ledger, tmp_path), ledger.record.verify()
+    (folder / "key").write_bytes(KEY)
+    given = ("--key", "key", "--head", f"{head.serial}:{head.head}")
+    assert checked(folder, *given)[0] == 0
+    lines = chain_of(folder)
+    for line in [line for line in lines if line["kind"] in kinds][-2:]:
+        forge(line)
+    (folder / "chain.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
+    code, said = checked(folder, *given)
+    assert (code, "nothing is wrong" in said) == (1, False), said
+
+
+FORGED = {
+    "no account pays": [{"pure": "5/1", "rho": "25/2", "sums": []}],
+    "a cost that is not pure": [
+        {"pure": "0/1", "rho": "100/1", "impure": 1, "sums": [["everyone", "3/4", "3205/32", "0/1", 1]]},
+    ],
+    "an amount below zero": [
+        {"pure": "-10/1", "rho": "0/1", "sums": [["everyone", "-37/4", "5/32", "0/1", 0]]},
+        {"pure": "10/1", "rho": "0/1", "sums": [["everyone", "3/4", "5/32", "0/1", 0]]},
+    ],
+    "more than a block holds": [
+        {"pure": "5/1", "rho": "25/2", "block": "BLOCK", "sums": [["block:BLOCK", "5/1", "25/2", "0/1", 0]]},
+    ],
+    "nothing is set aside": [
+        {"pure": "5/1", "rho": "25/2", "details": '{"training":1,"paid_from":"training"}',
+         "sums": [["training", "5/1", "25/2", "0/1", 0]]}
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FORGED)
+def test_a_chain_whose_links_fit_does_not_pass_with_amounts_that_nobody_may_pay(tmp_path, name):
+    """Whoever may write a chain can compute its links; what `verify` refuses, the program without hubbub does, too."""
+    with Ledger.open(tmp_path / "b.db", budgets={SPACE: Budget(1)}) as ledger:
+        charge(ledger, "1/2")
+        block = ledger.charges.reserve(space=SPACE, analyst="ada", epsilon="1/4")
+        folder = unpacked(ledger, tmp_path)
+    assert checked(folder)[0] == 0
+    lines = chain_of(folder)
+    first = next(line for line in lines if line["kind"] == "charge")
+    for number, forged in enumerate(FORGED[name]):
+        line = json.loads(json.dumps(first).replace("BLOCK", block))
+        sums = json.dumps([[SPACE, *one] for one in forged["sums"]])
+        line["row"] |= {**forged, "id": f"forged{number}", "sql": "a question", "sums": sums}
+        line = json.loads(json.dumps(line).replace("BLOCK", block))
+        line |= {"time": lines[-1]["time"], "serial": len(lines) + 1}
+        line.pop("words", None)
+        line["hash"] = link(lines[-1]["hash"], line, None)
+        lines.append(line)
+    (folder / "chain.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
+    code, said = checked(folder)
+    assert (code, "nothing is wrong" in said, "link was changed" in said) == (1, False, False), said
+
+
+def test_sums_that_were_rounded_are_sound(tmp_path):
+    """An analyst may choose an epsilon of any denominator, and a sum is rounded where its own is out of hand."""
+    with Ledger.open(tmp_path / "b.db", budgets={SPACE: Budget(1)}) as ledger:
+        for number in range(40):
+            charge(ledger, Fraction(1, 10**30 + 2 * number + 1), question_key=str(number))
+        assert ledger.record.verify().problems == ()
+        assert checked(unpacked(ledger, tmp_path))[0] == 0
+
+
+def test_a_ceiling_that_was_raised_stays_so_in_an_older_copy(tmp_path):
+    with Ledger.open(tmp_path / "b.db", budgets={SPACE: Budget(1)}) as ledger:
+        ledger.steward.raise_ceiling(SPACE, 3, author="steward", reason="more")
+        charge(ledger, 2)
+    with Ledger.manage(tmp_path / "b.db") as ledger:
+        ledger.steward.accept_older(author="steward", reason="lost")
+        assert ledger.balance.budget(SPACE) == Budget(3)
+        assert ledger.balance.left(SPACE, analyst="ada").epsilon == 0
+        assert ledger.record.verify().problems == ()
+        assert checked(unpacked(ledger, tmp_path))[0] == 0

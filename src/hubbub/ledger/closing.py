@@ -20,6 +20,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from hubbub.ledger.accounts import EVERYONE, TRAINING
+from hubbub.ledger.books import CEILING
 from hubbub.ledger.charge import checked_text
 from hubbub.ledger.versions import issue
 
@@ -52,7 +53,8 @@ def close_what_is_open(writer: Writer, known: Head, *, author: str, reason: str)
     ask = writer.connection.execute
     closed = {(space, EVERYONE) for (space,) in ask("SELECT name FROM unit_space").fetchall()}
     closed |= {(space, TRAINING) for (space,) in ask("SELECT unit_space FROM training").fetchall()}
-    closed |= {(space, account) for space, account in ask("SELECT unit_space, account FROM allowance").fetchall()}
+    limits = ask("SELECT unit_space, account FROM allowance WHERE account <> ?", (CEILING,)).fetchall()
+    closed |= {(space, account) for space, account in limits}
     for space, account in sorted(closed):
         writer.append("allowance", space, account, None, None, author, reason)
     rows = ask("SELECT DISTINCT unit_space, dataset FROM data_version ORDER BY unit_space, dataset").fetchall()

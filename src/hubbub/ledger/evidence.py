@@ -193,9 +193,10 @@ fingerprints of files): those lines are taken as they are, and the ones after th
 
 What this shows, and what it does not
 -------------------------------------
-It shows that the lines fit together, that the sums are those of the charges, and that no ceiling was exceeded (one
-with a delta hubbub's own check compares, in versions.json; verify.py says so). That the end was not cut off, and that
-no older copy was put back, only a head shows that was kept elsewhere: ask for what the witness holds, or for a receipt
-that an analyst kept, and give it as --head. That noise of the stated scale was drawn, and that declarations fit the
-data, no ledger can show: `hubbub audit` tries to refute it.
+It shows that the lines fit together, that each charge was paid, that the sums are those of the charges, and that no
+ceiling was exceeded, nor what a block holds or is set aside for training (a ceiling with a delta hubbub's own check
+compares, in versions.json; verify.py says so). Limits of tables and analysts it does not look at. That the end was not
+cut off, and that no older copy was put back, only a head shows that was kept elsewhere: ask for what the witness holds,
+or for a receipt that an analyst kept, and give it as --head. That noise of the stated scale was drawn, and that
+declarations fit the data, no ledger can show: `hubbub audit` tries to refute it.
 """

@@ -16,6 +16,49 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
+COLUMNS = {
+    "ledger": "id secret key_check",
+    "unit_space": "name epsilon delta delta_threshold",
+    "training": "unit_space epsilon delta",
+    "relation": "unit_space neighbours",
+    "allowance": "unit_space account epsilon expires author reason",
+    "policy": "hash content",
+    "data_version": "unit_space dataset id reason fingerprint",
+    "charge": "id kind unit_space dataset analyst question_key sql epsilon pure rho delta impure event details policy "
+    "data_version request block owner purpose sums",
+    "step": "charge state incident owner",
+    "release": "charge payload",
+    "refusal": "unit_space dataset analyst sql account asked remaining",
+    "clearance": "unit_space analyst author",
+    "joint_clearance": "unit_space author",
+    "source": "place unit unit_space",
+    "anchoring": "kept author",
+    "schedule": "charge shares lane made starts ends due running boot incident ask",
+    "silence": "charge incident",
+    "rekeying": "key_check wrapped author",
+    "redaction": "line author",
+    "restoring": "line hash author reason",
+}
+"""What each kind of line says, in order: a hash is of values, and names no column."""
+WITHHELD = {"ledger": "secret", "data_version": "fingerprint", "release": "payload"}
+
+
+def shapes(lines: list[dict[str, Any]]) -> Iterator[str]:
+    """Lines that are of no kind, or say other things than their kind does, or hold back what is theirs to say."""
+    whole, commits = 0, False
+    for number, line in enumerate(lines, 1):
+        kind, row, withheld = line["kind"], line["row"], line.get("withheld", [])
+        if kind not in COLUMNS or withheld not in ([], [WITHHELD.get(kind)]):
+            yield f"line {number}: it is of no kind that a ledger has, or holds back what it may not"
+        elif row is None and kind == "release" and withheld and not commits:
+            whole += 1
+        elif row is None or list(row) != [name for name in COLUMNS[kind].split() if name not in withheld]:
+            yield f"line {number}: it does not say what a line of the kind {kind} says"
+        # Lines of an older schema stand before all others.
+        commits = commits or any(isinstance(value, str) and value[:1] == "#" for value in (row or {}).values())
+    if whole:
+        print(f"{whole} answers of an older schema are withheld. Nothing is looked at in these lines, nor their kind.")
+
 
 def link(before: str, line: dict[str, Any], key: bytes | None) -> str:
     """The hash of a line: of the one before, its time, its kind and its row."""
@@ -87,40 +130,92 @@ def words(lines: list[dict[str, Any]]) -> Iterator[str]:
             yield f"line {line['serial']}: its words are gone, and nobody removed them"
 
 
-def sums(lines: list[dict[str, Any]]) -> Iterator[str]:
-    """Sums that are not those of their charges, what gives back more than was charged, ceilings that are exceeded."""
-    paid: dict[tuple[str, str], list[Fraction]] = {}
-    charged: dict[str, tuple[int, list[Fraction]]] = {}
-    states: dict[int, str] = {}
-    ceilings: dict[str, tuple[Fraction, str | None]] = {}
-    for line in lines:
+def is_sum(kept: Fraction, exact: Fraction) -> bool:
+    """Whether a sum is kept as it is: a multiple of 10^-60 beside it, where its denominator has over 2,048 bits."""
+    return kept == exact or (exact.denominator.bit_length() > 2048 and abs(kept - exact) <= Fraction(3, 10**60))
+
+
+def payer(row: dict[str, Any]) -> str | None:
+    """The account that has to pay for a charge, whatever others do; None where only its reader pays."""
+    details = json.loads(row["details"])
+    if row["kind"] == "question" and details.get("paid_from") == "training":
+        return "training"
+    if row["kind"] == "question" and row["block"] is not None:
+        return f"block:{row['block']}"
+    return None if row["kind"] == "reading" else "everyone"
+
+
+class Books:
+    """What every account paid, and what it may."""
+
+    def __init__(self) -> None:
+        self.paid: dict[tuple[str, str], list[Fraction]] = {}
+        self.may: dict[tuple[str, str], list[Fraction]] = {}  # of blocks, and of training
+        self.ceilings: dict[str, tuple[Fraction, str | None]] = {}
+        self.charged: dict[str, tuple[int, list[Fraction], str | None]] = {}
+        self.states: dict[int, str] = {}
+
+    def read(self, line: dict[str, Any]) -> Iterator[str]:
+        """What is wrong with the amounts of a line."""
         row = line["row"] or {}
         if line["kind"] == "unit_space":
-            ceilings[row["name"]] = Fraction(row["epsilon"]), row["delta"]
-        if line["kind"] == "allowance" and row["account"] == "ceiling":
-            ceilings[row["unit_space"]] = Fraction(row["epsilon"]), ceilings[row["unit_space"]][1]
+            self.ceilings[row["name"]] = Fraction(row["epsilon"]), row["delta"]
+        if line["kind"] == "training":
+            self.may[row["unit_space"], "training"] = [Fraction(row["epsilon"]), Fraction(0), Fraction(row["delta"])]
+        if line["kind"] == "allowance" and row["account"] == "ceiling" and row["epsilon"] is not None:
+            self.ceilings[row["unit_space"]] = Fraction(row["epsilon"]), self.ceilings[row["unit_space"]][1]
         if line["kind"] == "step":
-            states[row["charge"]] = row["state"]
-        if line["kind"] != "charge":
-            continue
+            self.states[row["charge"]] = row["state"]
+        if line["kind"] == "charge":
+            yield from (f"line {line['serial']}: {problem}" for problem in self.charge(line["serial"], row))
+
+    def charge(self, serial: int, row: dict[str, Any]) -> Iterator[str]:
+        """What is wrong with a charge, and with the sums that it left behind."""
+        space, account = row["unit_space"], payer(row)
         cost, back = [Fraction(row[name]) for name in ("pure", "rho", "delta")], [Fraction(0)] * 3
+        if min(cost) < 0:
+            yield "an amount is below 0"
+        if row["impure"] and self.ceilings[space][1] is None:
+            yield "its cost is not pure, and its budget is"
         if row["kind"] == "return":  # of a charge, or of a block that is closed; each once
-            drawn, back = charged.pop(row["block"], (0, back))
-            if drawn and states.get(drawn) != "drawing":
-                yield f"line {line['serial']}: a charge gave back what it did not use, and was not being drawn"
+            drawn, back, account = self.charged.pop(row["block"], (0, back, account))
+            if drawn and self.states.get(drawn) != "drawing":
+                yield "a charge gave back what it did not use, and was not being drawn"
             if any(used > of_it for used, of_it in zip(cost, back, strict=True)):
-                yield f"line {line['serial']}: what a charge used is more than was charged, or nothing was"
+                yield "what a charge used is more than was charged, or nothing was"
         else:
-            charged[row["id"]] = line["serial"] if row["kind"] == "question" else 0, cost
-        for space, account, *amounts, _ in json.loads(row["sums"]):
+            self.charged[row["id"]] = serial if row["kind"] == "question" else 0, cost, account
+            if row["kind"] in ("block", "plan"):
+                parts = json.loads(row["details"]).get("parts")
+                self.may[space, f"block:{row['id']}"] = cost if parts is None else [Fraction(one) for one in parts[:3]]
+        sums = json.loads(row["sums"])
+        if account is not None and [space, account] not in [one[:2] for one in sums]:
+            yield f"{account} did not pay for it"
+        for where, name, *amounts, _ in sums:
             after = [Fraction(amount) for amount in amounts]
-            before = paid.get((space, account), [Fraction(0)] * 3)
-            if after != [a + b - c for a, b, c in zip(before, cost, back, strict=True)]:
-                yield f"line {line['serial']}: the sum of {account} is not that of its charges"
-            paid[space, account] = after
-    for (space, account), (epsilon, rho, delta) in sorted(paid.items()):
+            before = self.paid.get((where, name), [Fraction(0)] * 3)
+            exact = (a + b - c for a, b, c in zip(before, cost, back, strict=True))
+            if not all(map(is_sum, after, exact)):
+                yield f"the sum of {name} is not that of its charges"
+            self.paid[where, name] = after
+            most = self.may.get((where, name), [Fraction(0)] * 3)
+            if (name == "training" or name.startswith("block:")) and not self.within(where, name, after, most):
+                yield f"{name} paid more than it holds"
+
+    def within(self, space: str, name: str, paid: list[Fraction], most: list[Fraction]) -> bool:
+        """Whether what an account paid is at most what it may: in epsilon or in rho, as its budget counts."""
+        counts = [0, 2] if name == "training" else [0] if self.ceilings[space][1] is None else [1, 2]
+        return all(paid[i] <= most[i] for i in counts)
+
+
+def sums(lines: list[dict[str, Any]]) -> Iterator[str]:
+    """Sums that are not those of their charges, what gives back more than was charged, ceilings that are exceeded."""
+    books = Books()
+    for line in lines:
+        yield from books.read(line)
+    for (space, account), (epsilon, rho, delta) in sorted(books.paid.items()):
         if account == "everyone":
-            ceiling, of_delta = ceilings[space]
+            ceiling, of_delta = books.ceilings[space]
             print(f"{space}: epsilon {epsilon}, rho {rho}, delta {delta} charged, of a ceiling of epsilon {ceiling}.")
             if of_delta is None and epsilon > ceiling:
                 yield f"the unit space {space} is overspent"
@@ -143,7 +238,7 @@ def main() -> int:
     if given.key:
         with open(given.key, "rb") as file:
             key = file.read().strip()
-    problems = [*links(lines, key), *words(lines), *sums(lines)]
+    problems = [*shapes(lines)] or [*links(lines, key), *words(lines), *sums(lines)]
     for serial, _, digest in (head.partition(":") for head in given.head):
         if not (0 < int(serial) <= len(lines) and digest and lines[int(serial) - 1]["hash"].startswith(digest)):
             problems.append(f"line {serial} is not the one that was kept: the ledger was put back or rewritten")
