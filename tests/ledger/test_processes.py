@@ -191,7 +191,7 @@ def check_after_kill(path: Path | str, shown: list[str], ceiling: int) -> None:
         assert ledger.balance.remaining(SPACE) == left - Fraction(1, 100)
 
 
-STATEMENTS_OF_A_LIFE = 50
+STATEMENTS_OF_A_LIFE = 51
 
 
 def test_a_life_has_as_many_statements_as_are_tried(tmp_path):

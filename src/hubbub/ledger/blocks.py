@@ -16,7 +16,7 @@ from hubbub.ledger.charge import Charge
 from hubbub.ledger.charging import Refused, Request, accounts_of
 from hubbub.ledger.hash_chain import Writer
 from hubbub.ledger.readings import by_token, token_of
-from hubbub.ledger.records import Entry, entries
+from hubbub.ledger.records import Entry, believed, entries
 from hubbub.ledger.rules import Rules
 
 if TYPE_CHECKING:
@@ -30,10 +30,15 @@ _SHOWN: Final = 1500  # characters of a refused question that are kept
 
 
 def end_block(writer: Writer, entry: Entry, rules: Rules) -> None:
-    """Give back what a block did not use, unless it is closed."""
-    (now,) = entries(writer.connection, "WHERE charge.id = ?", entry.id)
-    if now.state == "closed":
+    """Give back what a block did not use, unless it is closed.
+
+    Raises:
+        PolicyError: its line, or that of a step, is not the one that was written.
+    """
+    now = believed(writer.connection, entry.id)
+    if now is None or now.state == "closed":
         return
+    entry = now
     used = total_of(writer.connection, entry.space, block_account(entry.id)).within(entry.spend)
     back = Charge(
         kind="return", space=entry.space, analyst=entry.analyst, epsilon=used.epsilon, cost=used,
@@ -49,11 +54,13 @@ def return_unused(writer: Writer, charge_id: str, used: Total, budget: Budget, r
 
     Raises InternalError where it is not a question that is being drawn, gave something back, or used more.
     """
-    blocks = entries(writer.connection, "WHERE charge.id = ?", charge_id)
-    kind = blocks[0].kind if blocks else None
-    if kind != "reading" and (kind != "question" or blocks[0].state != "drawing"):
+    entry = believed(writer.connection, charge_id)
+    if (
+        entry is None
+        or entry.kind not in ("question", "reading")
+        or (entry.kind == "question" and entry.state != "drawing")
+    ):
         raise InternalError(f"charge {charge_id} is not being drawn and gives nothing back")
-    (entry,) = blocks
     if entries(writer.connection, "WHERE charge.kind = 'return' AND charge.block = ?", charge_id):
         raise InternalError(f"charge {charge_id} gave back what it did not use")
     if not used.is_within(entry.spend):

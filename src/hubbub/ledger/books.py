@@ -33,8 +33,8 @@ from hubbub.ledger.accounts import (
 )
 from hubbub.ledger.budget import Budget
 from hubbub.ledger.hash_chain import Connection, Head, head_of, now_at, untrue
-from hubbub.ledger.proofs import proofs_of
-from hubbub.ledger.records import Allowance, Entry, entries
+from hubbub.ledger.proofs import confirm, proofs_of
+from hubbub.ledger.records import Allowance, Entry, believed
 from hubbub.spelling import one_spelling
 
 if TYPE_CHECKING:
@@ -95,7 +95,12 @@ class Standing(NamedTuple):
 
 
 class AccountState:
-    """The accounts of a ledger, read as they are asked for: from `begin` in one transaction, until `end`."""
+    """The accounts of a ledger, read as they are asked for: from `begin` in one transaction, until `end`.
+
+    alone: whether nobody else wrote since the last transaction that ended.
+    """
+
+    alone: bool
 
     def __init__(self) -> None:
         self._head: Head | None = None
@@ -105,6 +110,7 @@ class AccountState:
 
     def begin(self, connection: Connection, head: Head | None) -> AccountState:
         """Read in this transaction from here on; forget what is no longer so."""
+        self.alone = head is not None and head == self._head
         if head != self._head or len(self._totals) > _MANY:
             self._forget()
         self._head = None
@@ -209,12 +215,15 @@ class AccountState:
         """The failures in a space: of whom, and the line. Mostly there are none, and then nothing more is read."""
         if space not in self._all_failed:
             here, names = self._named(space)
-            self._all_failed[space] = self.connection.execute(
+            failed = self.connection.execute(
                 # The failures first, which are few: SQLite keeps the order of a CROSS JOIN.
-                "SELECT charge.analyst, step.serial FROM step CROSS JOIN charge WHERE "
+                "SELECT charge.analyst, step.serial, charge.serial FROM step CROSS JOIN charge WHERE "
                 f"step.state IN ('failed', 'lost') AND charge.serial = step.charge AND charge.{here}",
                 names,
             ).fetchall()
+            confirm(self.connection, "step", *(line for _, line, _ in failed))
+            confirm(self.connection, "charge", *{line for *_, line in failed})
+            self._all_failed[space] = [(who, line) for who, line, _ in failed]
         return self._all_failed[space]
 
     def joint_failures(self, space: str, allowed: int) -> int:
@@ -327,7 +336,7 @@ def _alike(name: object, spelling: str) -> bool:
 
 def _own_block(connection: Connection, space: str, block: str, analyst: str) -> Entry:
     """The open block that this analyst reserved in this space, or a PolicyError."""
-    (entry,) = entries(connection, "WHERE charge.id = ?", block) or (None,)
+    entry = believed(connection, block)
     problem = None
     if entry is None or entry.kind not in ("block", "plan"):
         problem = f"there is no reserved block {block!r}."

@@ -28,7 +28,7 @@ from hubbub.ledger.hash_chain import Connection, Posting, Value, Writer
 from hubbub.ledger.process import is_gone, this_process
 from hubbub.ledger.proofs import see_row
 from hubbub.ledger.readings import is_due, readers
-from hubbub.ledger.records import entries
+from hubbub.ledger.records import believed, check_state
 from hubbub.ledger.remainder import Remaining
 from hubbub.ledger.rules import MAX_FAILURES, MAX_FAILURES_ALL, Rules
 from hubbub.ledger.under_way import OpenQuestion, UnderWay
@@ -301,8 +301,8 @@ def _asked_already(writer: Writer, request: Request) -> str | None:
     One's own, where analysts do not share answers. Of a reading: the answer, where it was paid for meanwhile.
     """
     if request.charge.kind == "reading":
-        (answer,) = entries(writer.connection, "WHERE charge.id = ?", json.loads(request.charge.details)["release"])
-        return None if is_due(writer.connection, answer, request.charge) else answer.id
+        answer = believed(writer.connection, json.loads(request.charge.details)["release"])
+        return None if answer is None or is_due(writer.connection, answer, request.charge) else answer.id
     shared = request.rules.shared_answers
     rows: list[Any] = writer.connection.execute(
         "SELECT charge.serial, charge.id, charge.epsilon, journal.time, charge.owner, step.owner, step.state "
@@ -314,6 +314,7 @@ def _asked_already(writer: Writer, request: Request) -> str | None:
     ).fetchall()
     for serial, known, epsilon, time, first, second, state in rows:
         see_row(writer.connection, serial, unit_space=request.space, question_key=request.charge.question_key)
+        check_state(serial, state or "charged")
         if read_amount(epsilon) < request.charge.epsilon or state in ("failed", "lost", "withdrawn"):
             continue
         owner = second or first

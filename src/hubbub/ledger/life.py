@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from hubbub.errors import BudgetError, HubbubError, InternalError, PolicyError
-from hubbub.ledger import incidents
+from hubbub.ledger import incidents, records
 from hubbub.ledger.accounts import Total, write_amount
 from hubbub.ledger.blocks import end_block, note_refusal, planned, return_unused
 from hubbub.ledger.books import AccountState, moment
@@ -176,7 +176,8 @@ class ChargeLifecycle:
         def wanted(connection: Connection) -> Entry | None:
             abandoned = _abandoned(connection, space, asked.question_key, analyst, asked.epsilon)
             fits = (e for e in abandoned if e.block == asked.block and charge in (None, e.id) and e.spend == spend)
-            return next((e for e in fits if asked.request in (None, e.request)), None)
+            one = next((e for e in fits if asked.request in (None, e.request)), None)
+            return None if one is None else records.believed(connection, one.id)
 
         deadline, pause = time.monotonic() + self._handle.patience, _SHORT
         while True:
@@ -190,10 +191,8 @@ class ChargeLifecycle:
                     entry = wanted(writer.connection)
                     if entry is None:
                         return None
-                    books, under_way = (
-                        AccountState().begin(writer.connection, writer.head),
-                        self._under_way.look(writer.connection),
-                    )
+                    books = AccountState().begin(writer.connection, writer.head)
+                    under_way = self._under_way.look(writer.connection)
                     check_failures(books, space, analyst, self._handle.rules)
                     busy = check_under_way(books, under_way, space, analyst, this_process(), self._handle.rules)
                     if busy is None:
@@ -331,11 +330,11 @@ class ChargeLifecycle:
         """
         if state == "shown":
             with self._handle.reading() as connection:
-                if standing_of(connection, charge_id)[1] == "shown":
+                if standing_of(connection, charge_id, confirmed=False)[1] == "shown":
                     return
         with self._handle.writing() as writer:
             books = self._books.begin(writer.connection, writer.head)
-            serial, standing, owner, *whose = standing_of(writer.connection, charge_id)
+            serial, standing, owner, *whose = standing_of(writer.connection, charge_id, confirmed=not books.alone)
             if standing == state == "shown":
                 return
             if standing in UNDRAWN and owner not in (None, this_process()):
@@ -366,7 +365,7 @@ class ChargeLifecycle:
         """
         with self._handle.writing() as writer:
             books = self._books.begin(writer.connection, writer.head)
-            serial, standing, _, *whose = standing_of(writer.connection, charge_id)
+            serial, standing, _, *whose = standing_of(writer.connection, charge_id, confirmed=not books.alone)
             if standing == "lost":
                 raise PolicyError(_GIVEN_UP)
             if standing != "drawing":

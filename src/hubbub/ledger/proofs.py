@@ -6,6 +6,11 @@ So an account that nothing points to has paid nothing only once all charges were
 few, as are clearances: the links of all of them are computed, and no limit may be missing that an index should find.
 Nor may a row be gone whose line stands: lines and rows are counted.
 
+Where a step decides (a block is closed or is not, a question was drawn or may be taken over, it failed), its link fits,
+and so does that of the charge. That a charge has no step needs more: a step that now names another charge would be
+missed. So where that gives something (a draw, or what a block holds), the links of all steps since the charge are
+computed.
+
 An answer that is stored is given if it is the one that its line commits to, and the link of that line fits.
 
 Lines are never changed, so each is looked at once in a process, as long as the chain still holds the last one that was.
@@ -23,10 +28,12 @@ from hubbub.ledger.keys import Epochs, key_at
 from hubbub.ledger.schema import COLUMNS
 from hubbub.ledger.wording import commitment, is_commitment
 
-__all__ = ["Proofs", "answers", "proofs_of", "see_row"]
+__all__ = ["Proofs", "answers", "confirm", "confirm_steps", "proofs_of", "see_row"]
 
 _DECIDING: Final = ("unit_space", "training", "relation", "allowance", "clearance", "joint_clearance")
+_COUNTED: Final = (*_DECIDING, "step", "release", "schedule", "silence")  # of these no row may be gone
 _PIECE: Final = 1000  # lines that are read together
+_SOME: Final = 500  # lines that are named in one statement
 
 
 def proofs_of(connection: Connection) -> Proofs | None:
@@ -52,7 +59,8 @@ class Proofs:
         self._floor = 0
         self._latest: dict[tuple[str, str], int] = {}  # the last charge that names an account
         self._said: dict[tuple[str, str], list[int]] = {}  # the lines that say what an account may spend
-        self._fitting: set[int] = set()  # charges and answers whose link fits
+        self._fitting: set[tuple[str, int]] = set()  # kinds and lines of rows whose link fits
+        self._steps: tuple[int, int] | None = None  # after the first line and up to the second all steps fit
 
     def look(self, connection: Connection) -> None:
         """Look at what was written since the last look.
@@ -82,11 +90,14 @@ class Proofs:
         charges = connection.execute("SELECT serial FROM charge WHERE serial > ?", (last,)).fetchall()
         if {serial for (serial,) in charges} != new.get("charge", set()):
             raise untrue("last lines lack one of charge")
-        for kind in new.keys() & set(_DECIDING):
-            rows = self._confirmed(connection, kind, f"{kind}.serial > ?", last)
+        for kind in new.keys() & set(_COUNTED):
+            if kind in _DECIDING:
+                rows = self._confirmed(connection, kind, f"{kind}.serial > ?", last)
+                self._note(rows, kind)
+            else:
+                rows = connection.execute(f"SELECT serial FROM {kind} WHERE serial > ?", (last,)).fetchall()
             if {serial for serial, *_ in rows} != new[kind]:
                 raise untrue(f"last lines lack one of {kind}")
-            self._note(rows, kind)
         self._latest |= latest
 
     def _note(self, rows: Sequence[Sequence[Any]], kind: str) -> None:
@@ -111,16 +122,38 @@ class Proofs:
                 self._floor = bottom
         return self._latest.get((space, account), 0) <= charge
 
-    def confirm(self, connection: Connection, kind: str, line: int) -> None:
-        """See that the link of a row of `kind` fits.
+    def confirm(self, connection: Connection, kind: str, *lines: int) -> None:
+        """See that the links of rows of `kind` fit.
 
         Raises:
-            PolicyError: it does not.
+            PolicyError: one does not.
         """
         self.look(connection)
-        if line not in self._fitting:
-            self._confirmed(connection, kind, f"{kind}.serial = ?", line)
-            self._fitting.add(line)
+        new = [line for line in lines if (kind, line) not in self._fitting]
+        for start in range(0, len(new), _SOME):
+            some = new[start : start + _SOME]
+            self._confirmed(connection, kind, f"{kind}.serial IN ({', '.join('?' * len(some))})", *some)
+            self._fitting.update((kind, line) for line in some)
+
+    def confirm_steps(self, connection: Connection, since: int) -> None:
+        """See that the link of every step after a line fits: none of them belongs to another charge than it says.
+
+        Raises:
+            PolicyError: one does not.
+        """
+        self.look(connection)
+        last = head_of(connection).serial
+        low, high = (last, last) if self._steps is None else self._steps
+        for start in [*range(high, last, _PIECE), *range(since, low, _PIECE)]:
+            end = min(start + _PIECE, last if start >= high else low)
+            where = "step.serial > ? AND step.serial <= ?"
+            rows = self._confirmed(connection, "step", where, start, end)
+            (lines,) = connection.execute(
+                "SELECT count(*) FROM journal WHERE kind = 'step' AND serial > ? AND serial <= ?", (start, end)
+            ).fetchone()
+            if len(rows) != lines:
+                raise untrue(f"lines from {start + 1} to {end} lack one of step")
+        self._steps = min(since, low), last
 
     def _confirmed(self, connection: Connection, kind: str, where: str, *values: Value) -> list[Sequence[Any]]:
         """The rows of `kind` that `where` selects, each with its line before it, once their links fit."""
@@ -140,6 +173,18 @@ class Proofs:
         return [row[:at] for row in rows]
 
 
+def confirm(connection: Connection, kind: str, *lines: int) -> None:
+    """As `Proofs.confirm`, of the ledger that a transaction belongs to."""
+    if lines and (proofs := proofs_of(connection)) is not None:
+        proofs.confirm(connection, kind, *lines)
+
+
+def confirm_steps(connection: Connection, since: int) -> None:
+    """As `Proofs.confirm_steps`, of the ledger that a transaction belongs to."""
+    if (proofs := proofs_of(connection)) is not None:
+        proofs.confirm_steps(connection, since)
+
+
 def answers(connection: Connection, where: str, *values: Value) -> list[tuple[str, str]]:
     """The charges that `where` selects and that are answered, oldest first: the id and the words of the answer of each.
 
@@ -152,7 +197,6 @@ def answers(connection: Connection, where: str, *values: Value) -> list[tuple[st
         f"WHERE {where} ORDER BY charge.serial",
         values,
     ).fetchall()
-    proofs = proofs_of(connection)
     for charge, serial, line, row, salt, words in rows:
         if words is None and is_commitment(row):
             raise untrue(f"answer in line {line} has lost its words")
@@ -162,9 +206,8 @@ def answers(connection: Connection, where: str, *values: Value) -> list[tuple[st
         if its is None or its[0] != serial:
             raise untrue(f"answer in line {line} is not that of line {serial}")
         see_row(connection, serial, id=charge)
-        if proofs is not None:
-            proofs.confirm(connection, "charge", serial)
-            proofs.confirm(connection, "release", line)
+        confirm(connection, "charge", serial)
+        confirm(connection, "release", line)
     return [(charge, row if words is None else words) for charge, _, _, row, _, words in rows]
 
 
@@ -190,8 +233,8 @@ def _holds(connection: Connection, head: Head) -> bool:
 def _count(connection: Connection) -> None:
     """See that no row of a line that decides is gone: lines that stand without theirs would give back what they say."""
     lines = dict(connection.execute("SELECT kind, count(*) FROM journal GROUP BY kind").fetchall())
-    for kind in ("charge", *_DECIDING):
-        (rows,) = connection.execute(f"SELECT count(*) FROM {kind}").fetchone() or (0,)
+    ask = " UNION ALL ".join(f"SELECT '{kind}', count(*) FROM {kind}" for kind in ("charge", *_COUNTED))
+    for kind, rows in connection.execute(ask).fetchall():
         if rows != lines.get(kind, 0):
             raise untrue(f"lines of {kind} are {lines.get(kind, 0)}, and its rows are {rows}")
 

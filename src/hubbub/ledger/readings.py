@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from hubbub.ledger.accounts import analyst_account, token_account
+from hubbub.ledger.proofs import confirm
 
 if TYPE_CHECKING:
     from hubbub.ledger.charge import Charge
@@ -52,12 +53,18 @@ def reading(connection: Connection, entry: Entry, analyst: str, token: str | Non
     """The details of the charge for reading an answer; None where all that would pay have paid.
 
     entry: of the answer. analyst: who reads it. token: through which token with a cap, if through one.
+
+    Raises:
+        PolicyError: its line, or that of a reading that was paid for, is not the one that was written.
     """
     rows = connection.execute(
-        "SELECT details FROM charge WHERE unit_space = ? AND question_key = ? AND kind = 'reading' AND analyst = ?",
+        "SELECT serial, details FROM charge WHERE unit_space = ? AND question_key = ? AND kind = 'reading' AND "
+        "analyst = ?",
         (entry.space, entry.question_key, analyst),
     ).fetchall()
-    read = [made for (details,) in rows if (made := json.loads(details)).get("release") == entry.id]
+    told_of = {line: made for line, details in rows if (made := json.loads(details)).get("release") == entry.id}
+    confirm(connection, "charge", entry.serial, *told_of)
+    read = list(told_of.values())
     mine = entry.analyst == analyst
     known = mine or bool(read)
     paid = token is None or (mine and token_of(entry.details) == token) or any(m.get("token") == token for m in read)

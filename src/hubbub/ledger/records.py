@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, get_args
 
 from hubbub.errors import InternalError, PolicyError
 from hubbub.ledger.accounts import Total, read_amount
-from hubbub.ledger.hash_chain import Connection, Value
-from hubbub.ledger.proofs import see_row
+from hubbub.ledger.hash_chain import Connection, Value, untrue
+from hubbub.ledger.proofs import confirm, confirm_steps, see_row
 from hubbub.ledger.wording import shown, words_of
 
 __all__ = [
@@ -24,6 +24,8 @@ __all__ = [
     "State",
     "StoredRelease",
     "answers_to",
+    "believed",
+    "check_state",
     "entries",
     "entries_to",
     "paid_for",
@@ -129,6 +131,8 @@ class Refusal:
     left: str
 
 
+_STATES: Final = frozenset(get_args(State))
+
 UNDRAWN: Final = ("charged", "retried")
 OPEN: Final = (*UNDRAWN, "drawing")
 """The states of a charge that somebody works on."""
@@ -181,9 +185,39 @@ def entries_to(connection: Connection, space: str, question_key: str, where: str
     return charges
 
 
+def believed(connection: Connection, charge_id: str) -> Entry | None:
+    """A charge that decides something by what it holds or where it stands; None if there is none of this id.
+
+    Raises:
+        PolicyError: its line, or that of a step since, is not the one that was written.
+    """
+    (entry,) = entries(connection, "WHERE charge.id = ?", charge_id) or (None,)
+    if entry is not None:
+        see_row(connection, entry.serial, id=charge_id)
+        confirm(connection, "charge", entry.serial)
+        confirm_steps(connection, entry.serial)
+        check_state(entry.serial, entry.state)
+    return entry
+
+
+def check_state(serial: int, state: object) -> None:
+    """See that a charge, of this line, stands where one can.
+
+    Raises:
+        PolicyError: no ledger writes that state.
+    """
+    if state not in _STATES:
+        raise untrue(f"charge in line {serial} has a step that no ledger writes")
+
+
 def paid_for(connection: Connection, entry: Entry) -> Entry:
-    """The line that says what a charge cost: of one that gave back what it did not use, that of what it used."""
+    """The line that says what a charge cost: of one that gave back what it did not use, that of what it used.
+
+    Raises:
+        PolicyError: it is not the one that was written.
+    """
     back = entries(connection, "WHERE charge.kind = 'return' AND charge.block = ?", entry.id)
+    confirm(connection, "charge", entry.serial, *(one.serial for one in back))
     return back[0] if back and back[0].spend != entry.spend else entry
 
 
@@ -215,8 +249,17 @@ def _entry(row: Any) -> Entry:
     )
 
 
-def standing_of(connection: Connection, charge_id: str) -> tuple[int, str, str | None, str, str]:
-    """A charge's number, its state, the process that owns it (who made it, or took it over), its space and analyst."""
+def standing_of(
+    connection: Connection, charge_id: str, *, confirmed: bool = True
+) -> tuple[int, str, str | None, str, str]:
+    """A charge's number, its state, the process that owns it (who made it, or took it over), its space and analyst.
+
+    confirmed: unless it decides nothing, or nobody but this process wrote since it looked at the charge.
+
+    Raises:
+        PolicyError: its line, or that of one of its steps, is not the one that was written; or, where nothing was
+            drawn yet, that of any step since.
+    """
     row = connection.execute(
         "SELECT serial, (SELECT state FROM step WHERE step.charge = charge.serial ORDER BY step.serial DESC LIMIT 1), "
         "(SELECT step.owner FROM step WHERE step.charge = charge.serial AND step.owner IS NOT NULL "
@@ -225,5 +268,14 @@ def standing_of(connection: Connection, charge_id: str) -> tuple[int, str, str |
     ).fetchone()
     if row is None:
         raise InternalError(f"there is no charge {charge_id!r} in the ledger")
-    serial, state, taken, made, space, analyst = row
-    return int(serial), state or "charged", taken or made, space, analyst
+    serial, last, taken, made, space, analyst = row
+    state = last or "charged"
+    check_state(serial, state)
+    if confirmed:
+        see_row(connection, serial, id=charge_id)
+        confirm(connection, "charge", serial)
+        steps = connection.execute("SELECT serial FROM step WHERE charge = ?", (serial,)).fetchall()
+        confirm(connection, "step", *(line for (line,) in steps))
+        if state in UNDRAWN:
+            confirm_steps(connection, serial)
+    return int(serial), state, taken or made, space, analyst

@@ -28,14 +28,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from hubbub.ledger.process import is_gone, this_process
+from hubbub.ledger.records import OPEN, check_state
 from hubbub.spelling import one_spelling
 
 if TYPE_CHECKING:
     from hubbub.ledger.hash_chain import Connection
 
 __all__ = ["OpenQuestion", "UnderWay", "dead"]
-
-_OPEN: Final = ("charged", "retried", "drawing")
 
 
 @dataclass(frozen=True)
@@ -65,7 +64,11 @@ class UnderWay:
         self._fresh: list[OpenQuestion] = []  # of the transaction under way
 
     def look(self, connection: Connection) -> UnderWay:
-        """Take in what was committed since; before anything is written in a transaction."""
+        """Take in what was committed since; before anything is written in a transaction.
+
+        Raises:
+            PolicyError: a step is of a state that no ledger writes.
+        """
         self._fresh.clear()
         if self._seen < 0:
             rows = connection.execute(_ALL).fetchall()
@@ -74,7 +77,8 @@ class UnderWay:
             rows = connection.execute(_NEW, (self._seen, self._seen)).fetchall()
         for line, serial, state, owner, space, analyst, since in rows:
             before = self._close(int(serial))
-            if state in _OPEN:
+            check_state(int(serial), state)
+            if state in OPEN:
                 holder = before.owner if before is not None and state == "drawing" else owner
                 if holder is not None:  # as it is where a ledger of the first version was
                     self._note(OpenQuestion(int(serial), space, analyst, holder, since))
@@ -148,7 +152,8 @@ _ALL: Final = (
     "(SELECT max(serial) FROM step WHERE step.charge = charge.serial) "
     "JOIN journal ON journal.serial = coalesce(last.serial, charge.serial) "
     "WHERE charge.kind = 'question' AND charge.owner IS NOT NULL "
-    "AND (last.state IS NULL OR last.state IN ('retried', 'drawing')) ORDER BY charge.serial"
+    "AND (last.state IS NULL OR last.state NOT IN ('withdrawn', 'lost', 'stored', 'shown', 'failed', 'closed')) "
+    "ORDER BY charge.serial"
 )
 _NEW: Final = (
     f"SELECT charge.serial, charge.serial, 'charged', charge.owner, {_COLUMNS} FROM charge "
