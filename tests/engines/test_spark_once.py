@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import json
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,9 @@ import hubbub as hb
 from hubbub.errors import PolicyError
 from hubbub.ledger.budget import Budget
 from hubbub.ledger.store import Ledger
+from hubbub.session.data import OpenTables
+from hubbub.session.empty import EmptyTables, schema_of
+from hubbub.session.sources import source_places
 
 NAMES = ("spark:seen", "spark:SEEN", "spark:default.seen", "spark:`default`.`seen`", "spark:spark_catalog.default.seen")
 
@@ -101,6 +106,12 @@ def test_a_table_by_the_files_that_it_reads(named, tmp_path):
             for shown in (str(place), one_file):
                 with pytest.raises(PolicyError, match="anybody would see these rows"):
                     opened(None, a=table(a, "x"), w=hb.public(shown))
+                tables = {"a": table(a, "x"), "w": hb.public(shown)}
+                with closing(OpenTables(tables)) as data:
+                    told = json.loads(json.dumps(schema_of(data)))
+                with closing(EmptyTables(tables, told)) as empty:  # a service compares them so
+                    with pytest.raises(PolicyError, match="anybody would see these rows"):
+                        source_places(empty.tables, empty.located())
             path = ledger(tmp_path / f"{number}.db")
             opened(path, a=table(a, "x"))
             for b in (*sources, one_file, str(place)):

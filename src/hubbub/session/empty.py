@@ -47,7 +47,7 @@ def schema_of(data: OpenTables) -> dict[str, Any]:
             "unit_type": info.unit_type,
             "zoned": sorted(info.zoned),
             "located": [at.place, at.inner, list(at.older)],
-            "here": _digests(at.here),
+            "here": _told(at.here),
             "header": list(at.header),
             "kept": list(at.kept),
         }
@@ -80,7 +80,7 @@ class EmptyTables(OpenTables):
         located = {}
         for name, told in self._described.items():
             place, inner, older = told["located"]
-            here = frozenset(told["here"]) or None
+            here = frozenset(tuple(one) if isinstance(one, list) else one for one in told["here"]) or None
             located[name] = Located(place, inner, tuple(older), here, tuple(told["header"]), tuple(told["kept"]))
         return located
 
@@ -89,10 +89,20 @@ class EmptyTables(OpenTables):
         return None
 
 
-def _digests(here: Hashable) -> list[str]:
-    """What a source is in the process that found it, for another one to compare with the others that it found."""
+def _told(here: Hashable) -> list[Any]:
+    """What a source is in the process that found it, for another one to compare with the others: files of this machine
+    by their numbers, and whatever else by a digest.
+    """
     each = here if isinstance(here, frozenset) else () if here is None else (here,)
-    return sorted(hashlib.sha256(repr(one).encode("utf-8", "surrogatepass")).hexdigest() for one in each)
+    return [list(one) if _is_file(one) else _digest(one) for one in sorted(each, key=_digest)]
+
+
+def _is_file(identity: Hashable) -> bool:
+    return isinstance(identity, tuple) and tuple(map(type, identity)) == (int, int, str)
+
+
+def _digest(identity: Hashable) -> str:
+    return hashlib.sha256(repr(identity).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _emptied(table: PrivateTable | PublicTable, told: Mapping[str, Any]) -> PrivateTable | PublicTable:
