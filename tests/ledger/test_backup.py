@@ -252,3 +252,20 @@ def test_many_killed_backups_and_restores(tmp_path):
     for name, work in (("backups", killed_backups), ("restores", killed_restores)):
         (tmp_path / name).mkdir()
         work(tmp_path / name, 100)
+
+
+def test_an_anchor_that_was_given_up_vouches_for_no_backup(tmp_path):
+    """Its file stays, and stands still: what was charged without it would be forgotten."""
+    kept, path = tmp_path / "anchor", tmp_path / "b.db"
+    with Ledger.open(path, budgets=BUDGETS, anchor=kept) as ledger:
+        charge(ledger, "1/10", question_key="1")
+    with Ledger.manage(path, anchor=kept) as ledger:
+        ledger.steward.remove_anchor(author="steward")
+    with Ledger.open(path, budgets=BUDGETS) as ledger:
+        charge(ledger, "1/10", question_key="2")
+        back_up(ledger, tmp_path / "backup")
+        charge(ledger, "7/10", question_key="3")
+    for file in tmp_path.glob("b.db*"):
+        file.unlink()
+    with pytest.raises(PolicyError, match="no anchor tells what was charged since"):
+        put_back(read_backup(tmp_path / "backup"), path, key=None, anchor_at=kept)

@@ -240,3 +240,13 @@ def test_a_ceiling_that_was_raised_stays_so_in_an_older_copy(tmp_path):
         assert ledger.balance.left(SPACE, analyst="ada").epsilon == 0
         assert ledger.record.verify().problems == ()
         assert checked(unpacked(ledger, tmp_path))[0] == 0
+
+
+def test_a_block_that_counts_by_rho_gives_back_what_it_did_not_use(tmp_path):
+    with Ledger.open(tmp_path / "b.db", budgets={SPACE: Budget(3, "1e-6")}) as ledger:
+        block = ledger.charges.reserve(space=SPACE, analyst="ada", epsilon=1)
+        charge(ledger, "1/10", block=block)
+        ledger.charges.close_block(block)
+        assert ledger.record.verify().problems == ()
+        code, said = checked(unpacked(ledger, tmp_path))
+        assert code == 0, said

@@ -196,7 +196,7 @@ def _checked(draft: Path, backup: Backup, key: bytes | None, anchor_at: Path | N
             if anchor_at is None or (at := anchor.read(anchor_at, ledger.id, ((0, None),))) is None:
                 raise
             return f"its anchor names line {at[0]}, and was not written with the backup's key"
-        if at is None:
+        if at is None or not ledger._handle.has_anchor():  # by its own word: a file that was given up moves no more
             return "no anchor tells what was charged since"
         if ledger.chain.holds(*at):
             return None

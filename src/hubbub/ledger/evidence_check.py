@@ -152,7 +152,7 @@ class Books:
         self.paid: dict[tuple[str, str], list[Fraction]] = {}
         self.may: dict[tuple[str, str], list[Fraction]] = {}  # of blocks, and of training
         self.ceilings: dict[str, tuple[Fraction, str | None]] = {}
-        self.charged: dict[str, tuple[int, list[Fraction], str | None]] = {}
+        self.charged: dict[str, tuple[int, list[Fraction], str | None, bool]] = {}
         self.states: dict[int, str] = {}
 
     def read(self, line: dict[str, Any]) -> Iterator[str]:
@@ -178,13 +178,13 @@ class Books:
         if row["impure"] and self.ceilings[space][1] is None:
             yield "its cost is not pure, and its budget is"
         if row["kind"] == "return":  # of a charge, or of a block that is closed; each once
-            drawn, back, account = self.charged.pop(row["block"], (0, back, account))
+            drawn, back, account, impure = self.charged.pop(row["block"], (0, back, account, False))
             if drawn and self.states.get(drawn) != "drawing":
                 yield "a charge gave back what it did not use, and was not being drawn"
-            if any(used > of_it for used, of_it in zip(cost, back, strict=True)):
+            if any(used > of_it for used, of_it in [*zip(cost, back, strict=True)][impure:]):  # which counts by rho
                 yield "what a charge used is more than was charged, or nothing was"
         else:
-            self.charged[row["id"]] = serial if row["kind"] == "question" else 0, cost, account
+            self.charged[row["id"]] = serial if row["kind"] == "question" else 0, cost, account, bool(row["impure"])
             if row["kind"] in ("block", "plan"):
                 parts = json.loads(row["details"]).get("parts")
                 self.may[space, f"block:{row['id']}"] = cost if parts is None else [Fraction(one) for one in parts[:3]]
