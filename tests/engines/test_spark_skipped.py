@@ -5,6 +5,8 @@ With one row more in that part those of everybody else were seen, too.
 
 from __future__ import annotations
 
+import datetime as dt
+import re
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from pyspark.sql import functions as f
 
 import hubbub as hb
 from engines.test_spark_files import asked, theirs, written
+from hubbub.engines.spark.engine import SparkEngine
 from hubbub.engines.spark.frames import read_by_rows
 from hubbub.engines.spark.session import FILTERED, FRAMES, PRUNED
 
@@ -102,3 +105,35 @@ def test_files_that_are_read_by_another_session_are_read_by_settings_that_are_al
     finally:
         for name in ("brought", "brought_filtered"):
             theirs.catalog.dropGlobalTempView(name)
+
+
+CONDITIONS = [
+    "t = 'b'", "t >= 'b'", "t IN ('b', 'c')", "t LIKE 'abc%'", "t IS NULL", "d = DATE '2000-01-02'", "d IS NOT NULL",
+    "n > TIMESTAMP '2001-01-01 00:00:00'", "s = 5", "b", "NOT b", "x = 0", "x BETWEEN -1 AND 1", "id = 7", "x = id",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("form", ["parquet", "orc"])
+def test_no_condition_of_a_question_is_left_to_a_file_s_statistics(
+    theirs: Any, tmp_path: Path, form: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What WHERE says stands in coalesce(..., FALSE), which Spark hands on to no reader; that a unit is there is."""
+    pushed: list[str] = []
+    answers = SparkEngine._answers
+
+    def looked(self: SparkEngine, texts: Any, public: Any) -> Any:
+        for text in texts if self._session is not None else ():
+            plan = self._session.sql(text)._jdf.queryExecution().executedPlan().toString()
+            pushed.extend(re.findall(r"PushedFilters: \[([^\]]*)\]", plan))
+        return answers(self, texts, public)
+
+    monkeypatch.setattr(SparkEngine, "_answers", looked)
+    kinds = "id bigint, t string, d date, n timestamp_ntz, s smallint, b boolean, x double"
+    row = (1, "a", dt.date(2000, 1, 1), dt.datetime(2000, 1, 1), 1, True, 1.0)
+    theirs.createDataFrame([row], kinds).write.format(form).save(f"{tmp_path}/rows")
+    frame = theirs.read.format(form).load(f"{tmp_path}/rows")
+    for condition in CONDITIONS:
+        asked(frame, f"{COUNTED} WHERE {condition}")
+        asked(frame, f"SELECT COUNT(*) AS n FROM (SELECT * FROM v WHERE {condition}) AS w JOIN v USING (id)")
+    assert len(pushed) >= 2 * len(CONDITIONS)
+    assert {one.strip() for line in pushed for one in line.split(",")} <= {"IsNotNull(id)", ""}
