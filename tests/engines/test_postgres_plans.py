@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import psycopg
+import pyarrow as pa
 import pytest
 
 import hubbub as hb
@@ -101,11 +102,15 @@ def test_a_plan_is_not_many_times_as_long_as_its_text(postgres_server: str, name
         con.execute("DROP TABLE written_out")
 
 
-@pytest.mark.parametrize(("terms", "workers"), [(2, True), (300, False)])
+@pytest.mark.parametrize(
+    ("terms", "public", "workers"), [(2, 0, True), (300, 0, False), (2, 10, True), (2, 9_000, False)]
+)
 def test_a_long_text_has_no_parallel_plan(
-    postgres_server: str, monkeypatch: pytest.MonkeyPatch, terms: int, workers: bool
+    postgres_server: str, monkeypatch: pytest.MonkeyPatch, terms: int, public: int, workers: bool
 ) -> None:
-    """Whether there are workers follows from a table's pages; a long text's plan may not fit on the way to them."""
+    """Whether there are workers follows from a table's pages; a long text's plan may not fit on the way to them, nor
+    one with many public rows, which stand in it.
+    """
     address = f"postgresql://hubbub@/postgres?host={postgres_server}"
     set_last: list[str] = []
 
@@ -120,8 +125,10 @@ def test_a_long_text_has_no_parallel_plan(
             "CREATE TABLE written_out AS SELECT i::int AS id, (i % 3)::float8 AS x FROM generate_series(1, 90) i"
         )
         declared = hb.table(address, table="written_out", unit="id", max_total=20)
-        with hb.Session({"v": declared}, budget=hb.Budget(10), ledger=None) as session:
-            session.sql(f"SELECT COUNT(*) AS c FROM v WHERE {added(terms)} > 1", epsilon=1)
+        shown = hb.public(pa.table({"k": range(public or 1), "name": ["n" * 100 + str(i) for i in range(public or 1)]}))
+        joined = "JOIN w ON id = k AND name <> 'n'" if public else ""
+        with hb.Session({"v": declared, "w": shown}, budget=hb.Budget(10), ledger=None) as session:
+            session.sql(f"SELECT COUNT(*) AS c FROM v {joined} WHERE {added(terms)} > 1", epsilon=1)
         con.execute("DROP TABLE written_out")
     assert set_last
     assert [number != "0" for number in set_last] == [workers] * len(set_last)

@@ -32,7 +32,7 @@ from hubbub.engines.exact import exact
 from hubbub.engines.fields import Fields
 from hubbub.engines.postgres.catalog import Found, kin_of, look, never_null, refuse_hidden, server_of, steady, strayed
 from hubbub.engines.postgres.dialect import Postgres
-from hubbub.engines.postgres.settings import ALONE, LONG, NAME, SORTED, Kept, begin, connect, limit
+from hubbub.engines.postgres.settings import ALONE, LONG, MANY, NAME, SORTED, Kept, begin, connect, limit
 from hubbub.engines.stopping import asker
 from hubbub.errors import EngineError, PolicyError, QueryError
 from hubbub.ledger.places import INSIDE
@@ -299,7 +299,7 @@ class PostgresEngine:
                 return None
             if compares:
                 con.execute(SORTED)
-            if any(len(text) > LONG for text, _ in statements):
+            if any(len(text) > LONG or _bytes(values) > MANY for text, values in statements):
                 con.execute(ALONE)
             cursor, tables = psycopg.RawCursor(con), []
             for text, values in statements:
@@ -393,6 +393,12 @@ def _try(con: psycopg.Connection[Any], name: str, inner: str, relation: Found) -
 
 def _has_icu(con: psycopg.Connection[Any]) -> bool:
     return con.execute("SELECT 1 FROM pg_collation WHERE collname = 'und-x-icu'").fetchone() is not None
+
+
+def _bytes(values: Sequence[Any]) -> int:
+    """About how many bytes the columns of public tables have that are sent with a text."""
+    columns = [column for column in values if isinstance(column, list)]
+    return sum(16 * len(column) + sum(len(one) for one in column if isinstance(one, str | bytes)) for column in columns)
 
 
 def _with_public(text: str, public: Mapping[str, Any], dialect: Postgres) -> tuple[str, list[Any]]:

@@ -87,10 +87,12 @@ SORTED: Final = b"SET LOCAL enable_hashagg = off"
 """For texts with INTERSECT or EXCEPT, whose table of hashes does not go to disk either; one of GROUP BY does."""
 
 ALONE: Final = b"SET LOCAL max_parallel_workers_per_gather = 0"
-"""For texts beyond `LONG`: a plan goes to parallel workers as a text, through memory that machines may have little of,
-and how many pages a table has decides whether there are any."""
+"""For texts beyond `LONG`, and public tables beyond `MANY`: a plan goes to parallel workers as a text, with all that is
+sent beside it, through memory that machines may have little of; and a table's pages decide whether there are any."""
 LONG: Final = 20_000
 """Characters of a text whose plan is at most some forty times as long."""
+MANY: Final = 1_000_000
+"""Bytes of public rows, of which a plan has some seven times as many."""
 
 NAME: Final = "HUBBUB_APPLICATION"
 """The variable that names a process of the service to the server."""
