@@ -13,6 +13,10 @@ of what was not used, or of nothing. So a failure counts from its release on; an
 everybody) is locked, what is told next is a `silence` and 'withdrawn', whether it failed or not: of however many that
 were waiting, no more than may fail are told.
 
+An outcome is told as it was staged, or not at all: one whose seal does not fit (`hubbub.ledger.scheduled`) is a
+failure, and so is that of a question that the chain does not say to be drawing. A question whose step 'drawing' stands
+is not run again, whatever `pending` says.
+
 Charges here have no owner: no process that dies marks them, and there is no free retry. Who asks what is under way
 shares its fate, at a release of his own; his reading is charged at submission, and nothing else. All that may be read
 here of a question before its release follows from submissions and declarations.
@@ -35,9 +39,10 @@ from hubbub.ledger.books import AccountState, moment
 from hubbub.ledger.charge import Charge, checked_text
 from hubbub.ledger.charging import Refused, Request, check_failures, check_purpose, record
 from hubbub.ledger.handle import Handle
-from hubbub.ledger.hash_chain import Connection, Writer
+from hubbub.ledger.hash_chain import Connection, Writer, untrue
+from hubbub.ledger.proofs import confirm
 from hubbub.ledger.readings import by_token, token_of
-from hubbub.ledger.records import Entry, IsStored, answers_to, entries
+from hubbub.ledger.records import Entry, IsStored, answers_to, believed, entries, standing_of
 from hubbub.ledger.schedule import (
     SECOND,
     Fate,
@@ -53,8 +58,10 @@ from hubbub.ledger.schedule import (
     place,
 )
 from hubbub.ledger.scheduled import (
+    NOTHING_BROUGHT,
     OUTCOME,
     STOPPED,
+    Brought,
     Scheduled,
     brought,
     fate_of,
@@ -62,6 +69,8 @@ from hubbub.ledger.scheduled import (
     paying,
     pending_of,
     rows_of,
+    sealed,
+    stopped_at,
     untold_of,
 )
 from hubbub.ledger.under_way import UnderWay
@@ -175,7 +184,7 @@ class Timetable:
         free = free_lanes([each.slot for each in waiting], queue.lanes, at, queue.tick)
         slot = place(at, one.length, free, queue.tick)
         if target is not None:  # at his own time, and never before the one that he shares
-            (paid,) = entries(writer.connection, "WHERE charge.id = ?", target.id)
+            (paid,) = entries(writer.connection, "WHERE charge.id = ?", target.id)  # `rows_of` compared its line
             asked, slot = _reading(asked, paid), _not_before(slot, target.slot)
         made = Request.of(asked, self._handle.rules, owned=False)
         refused = _recorded(writer, made)
@@ -213,26 +222,37 @@ class Timetable:
                 free = free_lanes(keep, queue.lanes, at, queue.tick) if missed else []
                 _move(writer, at, queue, free, missed, [])
             due = [
-                (when, one.serial, one, brought(state, payload), is_start)
+                (when, one.serial, one, brought(writer.connection, one.serial, state, payload), is_start)
                 for one, state, payload in pending_of(writer.connection)
                 for when, is_start in ((one.slot.starts, True), (one.slot.due, False))
                 if when <= one.slot.time(at) and (state == "waiting" or not is_start)
             ]
+            damaged = []
             for _, _, one, outcome, is_start in sorted(due, key=lambda each: (each[0], each[1])):
-                if is_start:
+                stands = standing_of(writer.connection, one.id)[1]
+                if not is_start:
+                    outcome = outcome if stands == "drawing" else NOTHING_BROUGHT
+                    damaged += [] if outcome.is_whole else [one]
+                    if stands == "charged":  # its row in `pending` did not say that it waits
+                        writer.append("step", one.serial, "drawing", None, None)
+                    self._tell(writer, one, outcome._replace(is_run=outcome.is_run and one.serial not in others))
+                elif stands == "charged":
                     _draw(writer, one, "changed" if one.serial in others else "drawing")
                     begun += [one] if one.slot.time(at) < one.slot.ends and one.serial not in others else []
                 else:
-                    payload, used, is_run = outcome
-                    self._tell(writer, one, payload, used, is_run=is_run and one.serial not in others)
+                    _set(writer.connection, one.serial, "damaged", None)
+        for one in damaged:
+            with suppress(PolicyError):
+                incidents.keep(
+                    self._handle.path, one.incident, str(untrue(f"outcome of {one.id} is not what was staged"))
+                )
         return begun
 
-    def _tell(
-        self, writer: Writer, one: Scheduled, payload: str | None, used: Total | None, *, is_run: bool = True
-    ) -> None:
+    def _tell(self, writer: Writer, one: Scheduled, outcome: Brought) -> None:
         """The outcome of a question at its release: two links, and those of what it did not use: of one that was not
         run all of it comes back, unless a plan paid for it, which is closed.
         """
+        payload, used, is_run, _ = outcome
         books = AccountState().begin(writer.connection, None)
         try:
             check_failures(books, one.space, one.analyst, self._handle.rules)
@@ -268,11 +288,11 @@ class Timetable:
                 if one.id == charge_id and state == "drawing" and one.slot.time(at) < one.slot.ends:
                     text = None if payload is None else checked_text(payload, "release")
                     if text is None or used is None:
-                        _set(writer.connection, one.serial, "failure" if text is None else "answer", text)
+                        _stage(writer.connection, one.serial, "failure" if text is None else "answer", text)
                         break
-                    (entry,) = entries(writer.connection, "WHERE charge.id = ?", charge_id)
-                    if one.capped and used.is_within(entry.spend):
-                        _set(writer.connection, one.serial, "part", json.dumps([used.written, text]))
+                    entry = believed(writer.connection, charge_id)
+                    if entry is not None and one.capped and used.is_within(entry.spend):
+                        _stage(writer.connection, one.serial, "part", json.dumps([used.written, text]))
                         break
             else:
                 return False
@@ -288,7 +308,7 @@ class Timetable:
         """
         with self._handle.writing() as writer:
             ask = writer.connection.execute
-            stopped = ask("SELECT payload FROM pending WHERE charge = ?", (STOPPED,)).fetchone()
+            stopped = stopped_at(writer.connection)
             ask("DELETE FROM pending WHERE charge = ?", (STOPPED,))
             for last in rows_of(writer.connection, "s.serial = (SELECT max(serial) FROM schedule)"):
                 self._clock.since(last.slot.at)
@@ -297,7 +317,7 @@ class Timetable:
             for one, state, _ in pending_of(writer.connection):
                 if state == "waiting":
                     waiting.add(one.serial)
-                elif state != "changed" and not (stopped and one.slot.ends <= int(stopped[0])):
+                elif state != "changed" and not (stopped is not None and one.slot.ends <= stopped):
                     _set(writer.connection, one.serial, "failure", None)
             untold = untold_of(writer.connection, at)
             unstarted = [one.serial for one in untold if one.slot.time(at) < one.slot.starts]
@@ -309,7 +329,8 @@ class Timetable:
     def stop(self) -> None:
         """Note that the service stops in good order: what was run until now was run to its end."""
         with self._handle.writing() as writer:
-            values = STOPPED, "stopped", str(self._moment(writer.time).wall)
+            at = str(self._moment(writer.time).wall)
+            values = STOPPED, "stopped", sealed(writer.connection, STOPPED, "stopped", at)
             writer.connection.execute("DELETE FROM pending WHERE charge = ?", (STOPPED,))
             writer.connection.execute("INSERT INTO pending VALUES (?, ?, ?)", values)
 
@@ -348,13 +369,16 @@ class Timetable:
         with self._handle.reading() as connection:
             if one.slot.time(self._moment(moment(connection))) < one.slot.due:
                 return "asked"
-            return fate_of(connection.execute(f"{OUTCOME} AND charge.id = ?", (one.paid_by,)).fetchone())
+            row = connection.execute(f"{OUTCOME} AND charge.id = ?", (one.paid_by,)).fetchone()
+            confirm(connection, "step", *(() if row is None else (row[2],)))
+            return fate_of(row)
 
     def fates(self, several: Sequence[Scheduled]) -> list[Fate]:
         """What is told of each of some questions now."""
         with self._handle.reading() as connection:
             at = self._moment(moment(connection))
             outcomes = {row[1]: row for row in connection.execute(OUTCOME).fetchall()}
+            confirm(connection, "step", *(outcomes[one.paid_by][2] for one in several if one.paid_by in outcomes))
         return ["asked" if one.slot.time(at) < one.slot.due else fate_of(outcomes.get(one.paid_by)) for one in several]
 
     def links(self, one: Scheduled) -> dict[str, Any]:
@@ -378,7 +402,12 @@ def _comes(one: Scheduled, state: str) -> int:
 
 def _draw(writer: Writer, one: Scheduled, state: str) -> None:
     writer.append("step", one.serial, "drawing", None, None)
-    _set(writer.connection, one.serial, state, None)
+    _stage(writer.connection, one.serial, state, None if state == "drawing" else "")
+
+
+def _stage(connection: Connection, serial: int, state: str, content: str | None) -> None:
+    """Keep what is told at a release, with its seal."""
+    _set(connection, serial, state, None if content is None else sealed(connection, serial, state, content))
 
 
 def _set(connection: Connection, serial: int, state: str, payload: str | None) -> None:
