@@ -250,3 +250,39 @@ def test_a_block_that_counts_by_rho_gives_back_what_it_did_not_use(tmp_path):
         assert ledger.record.verify().problems == ()
         code, said = checked(unpacked(ledger, tmp_path))
         assert code == 0, said
+
+
+@pytest.mark.parametrize("what", ["totals", "receipts", "a receipt", "questions"])
+def test_what_stands_beside_the_chain_says_what_it_says(tmp_path, what):
+    with Ledger.open(tmp_path / "b.db", budgets={SPACE: Budget(1)}) as ledger:
+        charge(ledger, "1/2")
+        charge(ledger, "1/4", question_key="more")
+        folder = unpacked(ledger, tmp_path)
+    assert checked(folder)[0] == 0
+    totals, receipts = folder / "totals.json", sorted((folder / "receipts").iterdir())
+    match what:
+        case "totals":
+            totals.write_text(totals.read_text("utf-8").replace('"0.75"', '"0.01"'), "utf-8")
+        case "questions":
+            totals.write_text(totals.read_text("utf-8").replace('"questions": 2', '"questions": 1'), "utf-8")
+        case "receipts":
+            receipts[0].unlink()
+        case _:
+            receipts[0].write_bytes(receipts[1].read_bytes())
+    code, said = checked(folder)
+    assert (code, "nothing is wrong" in said) == (1, False), said
+
+
+def test_evidence_is_of_one_moment(tmp_path, monkeypatch):
+    """What is charged while it is written stood in its totals and receipts, and not in its chain."""
+    path = tmp_path / "b.db"
+    with Ledger.open(path, budgets={SPACE: Budget(1)}) as ledger:
+        charge(ledger, "1/10")
+        verified = ledger.record.verify()
+        charge(ledger, "8/10", question_key="meanwhile")
+        monkeypatch.setattr(type(ledger.record), "verify", lambda self, *args, **more: verified)
+        folder = unpacked(ledger, tmp_path)
+    code, said = checked(folder)
+    assert (code, "epsilon 1/10" in said) == (0, True), said
+    assert json.loads((folder / "totals.json").read_text("utf-8"))[0]["charged"]["epsilon"] == "0.1"
+    assert len(list((folder / "receipts").iterdir())) == 1

@@ -21,15 +21,17 @@ import json
 import os
 import uuid
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from hubbub.errors import PolicyError
 from hubbub.ledger import evidence_check
-from hubbub.ledger.accounts import TRAINING
+from hubbub.ledger.accounts import EVERYONE, TRAINING, Total
+from hubbub.ledger.books import NOTHING
 from hubbub.ledger.budget import decimal_text
 from hubbub.ledger.files import flush_folder
+from hubbub.ledger.records import Entry
 from hubbub.ledger.schema import VERSION
 from hubbub.ledger.wording import is_commitment
 
@@ -76,15 +78,18 @@ def evidence_files(ledger: Ledger, verified: Verification, *, with_answers: bool
     """The names and texts of the zip's entries, in their order."""
     from hubbub import __version__
 
-    totals = [_total(ledger, space) for space in ledger.balance.spaces()]
+    # Others may charge meanwhile: all is as it was at the line where the walk ended.
+    lines = list(_chain(ledger, with_answers, verified.serial))
+    paid = _paid(lines)
+    totals = [_total(ledger, space, paid, verified.serial) for space in ledger.balance.spaces()]
     yield "README.txt", _README.format(answers=_WITH if with_answers else _WITHOUT, check=evidence_check.__doc__)
     yield "totals.txt", "\n\n".join(_in_words(total) for total in totals) + "\n"
     yield "totals.json", _json(totals)
     versions = {"hubbub": __version__, "schema": VERSION, "ledger": ledger.id, "answers": with_answers}
     versions |= {"head": {"line": verified.serial, "hash": verified.head}, "lines": verified.rows}
     yield "versions.json", _json({**versions, "problems": list(verified.problems)})
-    yield "chain.jsonl", "".join(f"{line}\n" for line in _chain(ledger, with_answers, verified.serial))
-    for entry in ledger.record.history():
+    yield "chain.jsonl", "".join(f"{line}\n" for line in lines)
+    for entry in _entries(ledger, None, verified.serial):
         yield f"receipts/{entry.id}.json", _json(ledger.record.receipt(entry.id))
     for digest, text in ledger.record.policies():
         yield f"policies/{digest}.toml", text
@@ -108,18 +113,32 @@ def _chain(ledger: Ledger, with_answers: bool, last: int) -> Iterator[str]:
         yield json.dumps(line)
 
 
-def _total(ledger: Ledger, space: str) -> dict[str, Any]:
+def _entries(ledger: Ledger, space: str | None, last: int) -> list[Entry]:
+    return [entry for entry in ledger.record.history(space) if entry.serial <= last]
+
+
+def _paid(lines: Sequence[str]) -> dict[tuple[str, str], Total]:
+    """What every account had paid at the end of a chain."""
+    paid: dict[tuple[str, str], Total] = {}
+    for text in lines:
+        line = json.loads(text)
+        for space, account, *total in json.loads(line["row"]["sums"]) if line["kind"] == "charge" else ():
+            paid[space, account] = Total.read(*total)
+    return paid
+
+
+def _total(ledger: Ledger, space: str, paid: Mapping[tuple[str, str], Total], last: int) -> dict[str, Any]:
     """What one unit space was promised, and what was charged to it."""
     from hubbub.accounting import epsilon_of_rho
     from hubbub.accounting.meaning import posterior
 
-    budget, total = ledger.balance.budget(space), ledger.balance.total(space)
+    budget, total = ledger.balance.budget(space), paid.get((space, EVERYONE), NOTHING)
     epsilon, delta = total.epsilon, total.delta
     if total.impure:
         epsilon, delta = epsilon_of_rho(total.rho, budget.delta_conversion), delta + budget.delta_conversion
-    trained = ledger.balance.total(space, TRAINING)
+    trained = paid.get((space, TRAINING), NOTHING)
     epsilon, delta = epsilon + trained.epsilon, delta + trained.delta
-    entries = ledger.record.history(space)
+    entries = _entries(ledger, space, last)
     asked = [entry for entry in entries if entry.kind == "question"]
     return {
         "unit_space": space,
@@ -175,7 +194,8 @@ This is what was promised to the people in a set of data, and what was spent of 
 private data with noise, and writes the cost of each into a ledger before it looks at the data. The ledger is a hash
 chain: no line can be changed, added or removed in the middle without every later hash changing.
 
-totals.txt, totals.json   what everything together cost, for each kind of unit, beside its ceiling
+totals.txt, totals.json   what everything together cost, for each kind of unit, beside its ceiling (in words, and as
+                          numbers, which verify.py compares with the chain)
 chain.jsonl               the ledger, one line a row
 receipts/                 what each charge asked, ran and paid: noise, scale, sensitivity, policy, version of the rows
 policies/                 what was declared when it was asked

@@ -3,14 +3,16 @@
     python verify.py [--key KEYFILE] [--head N:HASH] ...      in the folder where the zip was unpacked
 
 It reads chain.jsonl, computes every link anew, compares the words that are there with what their lines commit to, adds
-up what every account paid, and compares it with the ceilings. A chain that has a key needs it; without it, only the
-order of the lines, the words and the sums are checked. --head: a line and its hash that you, or a witness, kept.
+up what every account paid, and compares it with the ceilings, with totals.json and with the receipts. A chain that has
+a key needs it; without it, only the order of the lines, the words and the sums are checked. --head: a line and its hash
+that you, or a witness, kept.
 """
 
 import argparse
 import hashlib
 import hmac
 import json
+import os
 import sys
 from collections.abc import Iterator
 from fractions import Fraction
@@ -208,9 +210,39 @@ class Books:
         return all(paid[i] <= most[i] for i in counts)
 
 
-def sums(lines: list[dict[str, Any]]) -> Iterator[str]:
+def beside(lines: list[dict[str, Any]], books: Books) -> Iterator[str]:
+    """Files beside the chain that say something else than it does; totals.txt is totals.json in words."""
+    charges = {line["row"]["id"]: line for line in lines if line["kind"] == "charge"}
+    folders = {name: os.listdir(name) if os.path.isdir(name) else [] for name in ("receipts", "policies")}
+    if {name.removesuffix(".json") for name in folders["receipts"]} != set(charges):
+        yield "receipts: they are not those of the charges"
+        return
+    for name, line in charges.items():
+        with open(os.path.join("receipts", f"{name}.json"), encoding="utf-8") as file:
+            if json.load(file)["chain"]["charge"] != {"serial": line["serial"], "hash": line["hash"]}:
+                yield f"receipts: that of {name} is not of its line"
+    for name in folders["policies"]:
+        with open(os.path.join("policies", name), "rb") as content:
+            if hashlib.sha256(content.read()).hexdigest() != name.removesuffix(".toml"):
+                yield f"policies: {name} is not what was declared"
+    with open("totals.json", encoding="utf-8") as file:
+        told = {total["unit_space"]: total for total in json.load(file)}
+    if set(told) != set(books.ceilings):
+        yield "totals.json: its unit spaces are not those of the chain"
+    for space, total in told.items():
+        asked = [line for line in charges.values() if line["row"]["unit_space"] == space]
+        paid = books.paid.get((space, "everyone"), [Fraction(0)] * 3)
+        trained = books.paid.get((space, "training"), [Fraction(0)] * 3)
+        pure = not any(line["row"]["impure"] for line in asked)
+        charged = {name: Fraction(amount) for name, amount in total["charged"].items()}
+        if charged["rho"] != paid[1] or (pure and charged["epsilon"] != paid[0] + trained[0]):
+            yield f"totals.json: what was charged to {space} is not what the chain says"
+        if total["questions"] != sum(line["row"]["kind"] == "question" for line in asked):
+            yield f"totals.json: the questions about {space} are not those of the chain"
+
+
+def sums(lines: list[dict[str, Any]], books: Books) -> Iterator[str]:
     """Sums that are not those of their charges, what gives back more than was charged, ceilings that are exceeded."""
-    books = Books()
     for line in lines:
         yield from books.read(line)
     for (space, account), (epsilon, rho, delta) in sorted(books.paid.items()):
@@ -238,7 +270,8 @@ def main() -> int:
     if given.key:
         with open(given.key, "rb") as file:
             key = file.read().strip()
-    problems = [*shapes(lines)] or [*links(lines, key), *words(lines), *sums(lines)]
+    books = Books()
+    problems = [*shapes(lines)] or [*links(lines, key), *words(lines), *sums(lines, books), *beside(lines, books)]
     for serial, _, digest in (head.partition(":") for head in given.head):
         if not (0 < int(serial) <= len(lines) and digest and lines[int(serial) - 1]["hash"].startswith(digest)):
             problems.append(f"line {serial} is not the one that was kept: the ledger was put back or rewritten")
