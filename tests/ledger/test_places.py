@@ -413,3 +413,18 @@ def test_two_copies_that_are_written_to_at_once_under_one_anchor_do_not_both_ans
         with pytest.raises(PolicyError, match=r"does not hold line \d+ that its anchor .* names"):
             charge(copy, 1, analyst="bob")
         charge(ledger, 1, question_key="goes on")
+
+
+def test_an_anchor_that_is_a_link_to_another_disk_stays_there(tmp_path):
+    """The first charge put a file in place of the link: beside the ledger, which is put back with it."""
+    there, path, link = tmp_path / "elsewhere" / "anchor", tmp_path / "b.db", tmp_path / "anchor"
+    there.parent.mkdir()
+    link.symlink_to(there)
+    for number in range(3):
+        with opened(path, anchor=link) as ledger:
+            charge(ledger, "0.1", question_key=str(number))
+        assert link.is_symlink()
+        with Ledger.inspect(path) as ledger:
+            assert json.loads(there.read_text("utf-8"))["line"] == ledger.chain.lines()
+    with opened(path, anchor=there) as ledger:
+        charge(ledger, "0.1", question_key="by its own name")

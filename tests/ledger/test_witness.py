@@ -60,6 +60,19 @@ def test_a_ledger_that_was_put_back_or_cut_is_found(ledger, tmp_path):
         assert "an earlier state" in problem
 
 
+def test_both_of_two_testimonies_of_a_day_count(ledger, tmp_path):
+    """A service sends the day again when it starts, and what it sends of an older copy hid what was sent before."""
+    ledger.record.backup(tmp_path / "old.db")
+    charge(ledger, "0.5", question_key="2")
+    told = tmp_path / "kept.json"
+    with Ledger.inspect(tmp_path / "old.db") as old:
+        told.write_text(ledger.chain.testimony().text() + old.chain.testimony(TOMORROW).text())
+        heads = kept_by_witness(told, ledger.id)
+        assert len(heads) == 2
+        assert ledger.record.verify(heads=heads).sound
+        assert not old.record.verify(heads=heads).sound
+
+
 def test_what_is_sent_is_as_of_midnight_whenever_it_is_sent(tmp_path):
     with Ledger.open(tmp_path / "b.db", budgets=BUDGETS) as ledger:
         assert ledger.chain.testimony() is None  # it began today

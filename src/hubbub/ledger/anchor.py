@@ -144,6 +144,7 @@ def _mac(key: bytes, name: str, serial: int, digest: str) -> str:
 
 def _replace(path: Path, text: str) -> None:
     """Write the file whole or not at all, with the permissions it had."""
+    path = Path(os.path.realpath(path))  # a link to another disk stays one
     draft = path.with_name(f".{path.name}.{uuid.uuid4().hex}.new")
     mode = path.stat().st_mode & 0o666 if path.exists() else 0o600
     try:
@@ -164,6 +165,7 @@ def _replace(path: Path, text: str) -> None:
 @contextmanager
 def _alone(path: Path, patience: float) -> Iterator[None]:
     """One writer of an anchor at a time, so that it never moves back."""
+    path = Path(os.path.realpath(path))
     file = os.open(path.with_name(f"{path.name}-lock"), os.O_RDWR | os.O_CREAT, 0o600)
     try:
         if not locked_in_time(file, patience):

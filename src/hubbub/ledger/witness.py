@@ -166,4 +166,9 @@ def kept_by_witness(place: Path, ledger: str) -> dict[str, tuple[int, str]]:
     mine = [one for one in told if one.ledger == ledger]
     if not mine:
         raise PolicyError(f"the witness {place} holds nothing of this ledger: see whether it is another one's.")
-    return {f"the witness of {one.day}": (one.line, one.hash) for one in mine}
+    kept: dict[str, tuple[int, str]] = {}
+    for one in mine:  # a day that was sent again may tell of another state, and both have to stand
+        again = sum(name.startswith(f"the witness of {one.day}") for name in kept)
+        if (one.line, one.hash) not in kept.values():
+            kept[f"the witness of {one.day}{f', sent again ({again})' if again else ''}"] = one.line, one.hash
+    return kept
