@@ -343,3 +343,32 @@ def test_a_file_that_is_written_anew_while_it_is_copied_is_no_copy(
     with pytest.raises(hb.PolicyError, match="while it was copied"):
         write_kept("t", [str(path)], "id", 5, place)
     assert not place.exists()
+
+
+_WRITER = """
+import resource, sys
+from pathlib import Path
+from hubbub import plain
+from hubbub.engines.duckdb.kept import write_kept
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+with plain.only(plain=sys.argv[3] == "plain"):
+    write_kept("t", [sys.argv[1]], "id", 5, Path(sys.argv[2]))
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
+"""
+
+
+@pytest.mark.parametrize("way", ["quick", "plain"])
+def test_a_long_text_that_one_person_s_rows_share_is_written_out_for_none_of_them(tmp_path: Path, way: str) -> None:
+    """A file of 12 KB, with a text of 1 MB in 2,000 rows of one person, took 6 GB."""
+    codes = pa.array([0] * 1000 + [1] * 700, pa.int32())
+    texts = pa.DictionaryArray.from_arrays(codes, pa.array(["a", "x" * 2**20]))
+    ids = [*range(1000), *[5000] * 700]
+    path, place = tmp_path / "t.parquet", tmp_path / "kept" / "t.parquet"
+    pq.write_table(pa.table({"id": ids, "t": texts, "x": range(1700)}), path, compression="zstd")
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", _WRITER, str(path), str(place), way], capture_output=True, text=True, check=True
+    )
+    assert int(done.stdout) < 400, "megabytes"
+    kept = pq.read_table(place)
+    assert kept.num_rows == 1005
+    assert sorted(set(kept.column("x").to_pylist()) & set(range(1000))) == list(range(1000))

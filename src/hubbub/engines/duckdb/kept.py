@@ -1,7 +1,10 @@
 """A copy of Parquet files in which no unit has more than so many rows.
 
-Which rows of a unit stay is by the hash of all their columns, then by these: it depends on that unit's rows and on no
-other's, so the copy is owned as the table is (`hubbub.tables.relations`). Rows without a unit are left out, as every
+Which rows of a unit stay is by the hash of all their columns, and of equal hashes by their order in the files: it
+depends on that unit's rows and on no other's, so the copy is owned as the table is (`hubbub.tables.relations`). They
+are chosen by their numbers alone: a long text that many rows of one person share is written out for none of them.
+
+Rows without a unit are left out, as every
 question leaves them out. Units are told apart here by the values of their column as they stand in the files; where the
 engine takes two of these for one unit, it may keep so many of each.
 
@@ -23,7 +26,7 @@ import duckdb
 import pyarrow as pa
 
 from hubbub.engines.duckdb.dialect import DUCKDB, quote
-from hubbub.engines.duckdb.parquet import Patient
+from hubbub.engines.duckdb.parquet import NUMBERS, Patient, read_parquet
 from hubbub.engines.duckdb.relations import _SHUT, _parquet, _text
 from hubbub.engines.duckdb.sources import ParquetFile, stamp_of
 from hubbub.engines.fields import CUT, usable
@@ -49,16 +52,14 @@ def write_kept(name: str, files: Sequence[str], unit: str, most: int, place: Pat
         try:
             quiet(con)
             before = [stamp_of(file) for file in files]
-            read, physical, patient = _parquet(con, name, ParquetFile(files[0], tuple(files)))
-            owner = _owner(name, physical, unit)
-            chosen = _chosen(physical, owner, most)
-            into = f"TO {_text(str(made))} (FORMAT parquet, COMPRESSION zstd)"
-            patiently = None if patient is None else partial(_patiently, con, patient, chosen, into)
+            _, physical, patient = _parquet(con, name, ParquetFile(files[0], tuple(files)))
+            copy = partial(_copy, con, physical, _owner(name, physical, unit), most, made)
+            patiently = None if patient is None else partial(_patiently, con, patient, copy)
             if patiently is not None and not quick("kept"):
                 patiently()
             else:
                 try:
-                    con.execute(f"COPY ({chosen(read)}) {into}")
+                    copy(read_parquet(files, numbered=True))
                 except duckdb.Error:
                     if patiently is None:
                         raise
@@ -77,9 +78,9 @@ def write_kept(name: str, files: Sequence[str], unit: str, most: int, place: Pat
             con.close()
 
 
-def _patiently(con: duckdb.DuckDBPyConnection, patient: Patient, chosen: Callable[[str], str], into: str) -> None:
+def _patiently(con: duckdb.DuckDBPyConnection, patient: Patient, copy: Callable[[str], None]) -> None:
     patient.fill(con, "patient_rows")
-    con.execute(f"COPY ({chosen(patient.relation('patient_rows'))}) {into}")
+    copy(patient.relation("patient_rows", numbered=True))
 
 
 def _owner(name: str, physical: Mapping[str, str], unit: str) -> str:
@@ -94,9 +95,11 @@ def _owner(name: str, physical: Mapping[str, str], unit: str) -> str:
     return quote(owner)
 
 
-def _chosen(physical: Mapping[str, str], owner: str, most: int) -> Callable[[str], str]:
-    """What is copied of a relation: the columns that a question can use, of the first rows of each unit. Not a unit
-    that is cut where it is read (`CUT`): the copy would hold it as one that is not.
+def _copy(
+    con: duckdb.DuckDBPyConnection, physical: Mapping[str, str], owner: str, most: int, made: Path, relation: str
+) -> None:
+    """Copy of a relation the columns that a question can use, of the first rows of each unit. Not a unit that is cut
+    where it is read (`CUT`): the copy would hold it as one that is not.
     """
     shown = ", ".join(
         quote(c)
@@ -104,8 +107,16 @@ def _chosen(physical: Mapping[str, str], owner: str, most: int) -> Callable[[str
         else f"CAST(NULL AS INTEGER[]) AS {quote(c)}"
         for c, kind in physical.items()
     )
-    every = ", ".join(map(quote, physical))
-    return lambda relation: (
-        f"SELECT {every} FROM (SELECT {shown} FROM {relation}) WHERE {owner} IS NOT NULL "
-        f"QUALIFY row_number() OVER (PARTITION BY {owner} ORDER BY hash({every}), {every}) <= {most}"
+    every, numbers = ", ".join(map(quote, physical)), ", ".join(NUMBERS)
+    rows = f"(SELECT {numbers}, {shown} FROM {relation}) AS read_rows"
+    # What is joined first is read through: with the rows on the other side, each text would be written out.
+    con.execute("SET disabled_optimizers = 'join_order,build_side_probe_side'")
+    con.execute(
+        f"CREATE OR REPLACE TEMP TABLE kept_rows AS SELECT {numbers} "
+        f"FROM (SELECT {numbers}, {owner}, hash({every}) AS place FROM {rows} WHERE {owner} IS NOT NULL) "
+        f"QUALIFY row_number() OVER (PARTITION BY {owner} ORDER BY place, {numbers}) <= {most}"
+    )
+    con.execute(
+        f"COPY (SELECT {every} FROM {rows} SEMI JOIN kept_rows USING ({numbers})) "
+        f"TO {_text(str(made))} (FORMAT parquet, COMPRESSION zstd)"
     )

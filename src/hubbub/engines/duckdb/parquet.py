@@ -40,7 +40,7 @@ from hubbub.engines.fields import CUT, usable
 from hubbub.errors import PolicyError
 from hubbub.late import late
 
-__all__ = ["Patient", "by_name", "parquet_columns", "read_parquet"]
+__all__ = ["NUMBERS", "Patient", "by_name", "parquet_columns", "read_parquet"]
 
 pc = late("pyarrow.compute")
 pq = late("pyarrow.parquet")
@@ -49,6 +49,7 @@ _ROW = "file_row_number"
 """What DuckDB calls the number of a row in its file."""
 _FILE = "file_of_row"
 """What we let it call the file's name."""
+NUMBERS = (_FILE, _ROW)
 
 INT96_FAILS = duckdb.__version__ != "2.0.0"
 """Whether DuckDB's reader fails at a moment of 96 bits that microseconds do not hold, which Arrow cannot tell. Such a
@@ -71,11 +72,14 @@ class Patient:
     columns: tuple[str, ...]
     fallible: Mapping[str, str]
 
-    def relation(self, view: str, asked: Collection[str] | None = None) -> str:
-        """What to write after FROM, where `fill` has filled `view`. asked: as there; of the others there is NULL."""
-        read, shown = self._read(asked), []
+    def relation(self, view: str, asked: Collection[str] | None = None, *, numbered: bool = False) -> str:
+        """What to write after FROM, where `fill` has filled `view`. asked: as there; of the others there is NULL.
+
+        numbered: as in `read_parquet`.
+        """
+        read, shown = self._read(asked), [f"quick.{number}" for number in NUMBERS if numbered]
         if not read:
-            return read_parquet(self.files)
+            return read_parquet(self.files, numbered=numbered)
         for column in self.columns:
             word = self.fallible.get(column)
             place = f"quick.{quote(column)}"
@@ -91,8 +95,7 @@ class Patient:
             if word == "text"
         )
         return (
-            f"(SELECT {', '.join(shown)} FROM read_parquet({_listed(self.files)}, hive_partitioning=false, "
-            f"file_row_number=true, filename={_text(_FILE)}) AS quick "
+            f"(SELECT {', '.join(shown)} FROM {read_parquet(self.files, numbered=True)} AS quick "
             f"JOIN {view}_files AS files ON quick.{_FILE} = files.path "
             f"JOIN {view} AS patient ON quick.{_ROW} = patient.{_ROW} AND files.{_FILE} = patient.{_FILE}{texts}"
             ") AS patient_reading"
@@ -152,9 +155,13 @@ def _insert(con: Any, table: str, rows: Mapping[str, Any]) -> None:
         con.unregister("patient_part")
 
 
-def read_parquet(files: Sequence[str]) -> str:
-    """What to write after FROM. A folder named year=2020 is not a column: DuckDB and Arrow differ there."""
-    return f"read_parquet({_listed(files)}, hive_partitioning=false)"
+def read_parquet(files: Sequence[str], *, numbered: bool = False) -> str:
+    """What to write after FROM. A folder named year=2020 is not a column: DuckDB and Arrow differ there.
+
+    numbered: with a column for a row's file and one for its number there (`NUMBERS`).
+    """
+    numbers = f", file_row_number=true, filename={_text(_FILE)}" if numbered else ""
+    return f"read_parquet({_listed(files)}, hive_partitioning=false{numbers})"
 
 
 def patient_reading(
