@@ -21,7 +21,7 @@ from hubbub.ledger import store
 from hubbub.ledger.books import AccountState
 from hubbub.ledger.budget import Budget
 from hubbub.ledger.policy import read_policy
-from hubbub.ledger.store import Ledger
+from hubbub.ledger.store import Charge, Ledger
 from hubbub.session.sources import source_places
 from hubbub.spelling import one_spelling, space_name
 from ledger.helpers import SPACE, charge
@@ -305,6 +305,14 @@ def test_an_analyst_is_held_to_a_limit_by_every_spelling_of_the_name(tmp_path, a
     for name in ("bob", "Ada"):  # nobody else is meant
         with session(path, {"a": table(ROWS)}, analyst=name) as s:
             s.sql("SELECT COUNT(*) + 1 FROM a", epsilon=Fraction(1, 8))
+    with Ledger.open(tmp_path / "blocks.db", budgets={"pid": Budget(1)}) as ledger:
+        asked = Charge(
+            space="pid", analyst=again, epsilon=Fraction(1, 8), dataset="a", question_key="k", sql="a question"
+        )
+        block = ledger.charges.reserve(space="pid", analyst=again, epsilon=Fraction(1, 4))
+        ledger.steward.revoke(space="pid", account="analyst:Ada", reason="gone", author="s")
+        with pytest.raises(PolicyError, match="has a limit for 'analyst:Ada'"):
+            ledger.charges.charge(replace(asked, block=block))
     with session(path, {"a": table(ROWS)}, analyst=again) as s:
         with pytest.raises(PolicyError, match="has a limit for 'analyst:Ada'"):
             s.sql("SELECT COUNT(*) + 2 FROM a", epsilon=Fraction(1, 8))

@@ -313,6 +313,7 @@ class AccountState:
         from hubbub.accounting import PureFilter, ZCDPFilter
 
         entry = _own_block(self.connection, space, block, analyst)
+        self.check_spelling(space, analyst_account(analyst))
         for account in (analyst_account(analyst), EVERYONE):
             allowance = self._allowance(space, account)
             if allowance is not None and allowance.over(at):
