@@ -114,6 +114,12 @@ def test_a_table_by_the_files_that_it_reads(named, tmp_path):
                         source_places(empty.tables, empty.located())
             path = ledger(tmp_path / f"{number}.db")
             opened(path, a=table(a, "x"))
+            with Ledger.inspect(path) as book:  # no name of a folder that a frame's pattern may have found
+                noted = [at for at, _, _ in book.versions._sources()]
+            assert not any("k=" in at for at in noted)
+            if not isinstance(a, str):
+                assert noted == ["the frame a"]
+                continue
             for b in (*sources, one_file, str(place)):
                 with pytest.raises(PolicyError, match="stands in the unit space 'x' of this ledger"):
                     opened(path, b=table(b, "y"))

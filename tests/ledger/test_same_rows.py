@@ -140,6 +140,6 @@ def test_a_table_of_spark_by_another_name_is_another_version():
     for source in ("spark:clinic.one", "spark:clinic.two", "spark:clinic.one"):
         data = object.__new__(OpenTables)
         data.engine, data.tables = Mock(mark=lambda _: None), {"t": table(source)}
-        data._marks, data.versions = {}, None
+        data._marks, data.versions = {"t": None}, None
         marks.append(data.mark("t"))
     assert marks[0] == marks[2] != marks[1]

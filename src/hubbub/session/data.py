@@ -71,7 +71,6 @@ class OpenTables:
         self.tables = resolved_paths(named_tables(tables))
         self.max_aggregates: int | None = None  # of one question; None: any number
         self.max_answer_groups: int | None = None  # of one grouping
-        self._marks: dict[str, str | None] = {}
         self.versions: Versions | None = None  # of the ledger, which knows the private sources of other sessions
         for name, declared in self.tables.items():
             a_name(name, "tables")
@@ -82,6 +81,7 @@ class OpenTables:
         try:
             self.catalog = {name: self._add(name, t) for name, t in self.tables.items()}
             self.engine.seal()
+            self._marks = {name: self.engine.mark(name) for name in self.spaces()}
         except BaseException:
             self.engine.close()
             raise
@@ -169,7 +169,7 @@ class OpenTables:
             raise PolicyError("this session is closed. Open another one and ask there. Nothing was charged.")
         self.engine.recheck(name)
         mark, source = self.engine.mark(name), self.tables[name].source
-        if self._marks.setdefault(name, mark) != mark and self.versions is not None:
+        if self._marks[name] != mark and self.versions is not None:
             located = self.located()  # other rows: by a link they may be those of another source now
             source_places(self.tables, located)
             self.versions.check_files(older_places(self.tables, located).files)

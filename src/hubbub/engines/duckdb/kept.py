@@ -4,9 +4,8 @@ Which rows of a unit stay is by the hash of all their columns, and of equal hash
 depends on that unit's rows and on no other's, so the copy is owned as the table is (`hubbub.tables.relations`). They
 are chosen by their numbers alone: a long text that many rows of one person share is written out for none of them.
 
-Rows without a unit are left out, as every
-question leaves them out. Units are told apart here by the values of their column as they stand in the files; where the
-engine takes two of these for one unit, it may keep so many of each.
+Rows without a unit are left out, as every question leaves them out. Units are told apart here by the values of their
+column as they stand in the files; where the engine takes two of these for one unit, it may keep so many of each.
 
 A value on which DuckDB's reader fails is NULL here as it is in every question, and no reason for another copy or none
 (`hubbub.engines.duckdb.parquet`); a column that no question can use, whose values may make it fail for good, is left

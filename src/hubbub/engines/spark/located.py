@@ -24,9 +24,9 @@ def located_at(frame: DataFrame, parts: Sequence[str], spark: SparkSession | Non
     and the files that they read. parts: those of the name. spark: the session whose catalogue has it.
 
     Two plans with one meaning read the same rows; no row is read to see it. Files are known by their addresses, those
-    of this machine by their numbers, as DuckDB knows them. A ledger keeps the place of a table, and the folder or file
-    that a frame reads; of several, which a pattern may have found, none: they may be called by values of rows, and how
-    many texts a ledger keeps is seen in the numbers of its lines.
+    of this machine by their numbers, as DuckDB knows them. A ledger keeps the place of a table. Of a frame it keeps no
+    folder and no file: a pattern may have found them, which are then called by values of rows, and how many texts a
+    ledger keeps is seen in the numbers of its lines.
     """
     here: set[Hashable] = set()
     current, kept = ["default"], list[str]()
@@ -40,7 +40,7 @@ def located_at(frame: DataFrame, parts: Sequence[str], spark: SparkSession | Non
                 at = os.stat(path)
                 here.add((at.st_dev, at.st_ino, ""))
     with contextlib.suppress(Exception):
-        kept = [_location(parts, spark)] if parts and spark is not None else _roots(frame)
+        kept += [_location(parts, spark)] if parts and spark is not None else []
     with contextlib.suppress(Exception):
         current += [] if spark is None else [spark.catalog.currentDatabase().lower()]
     if not parts:
@@ -57,19 +57,6 @@ def _location(parts: Sequence[str], spark: SparkSession) -> str:
     said = spark.sql(f"DESCRIBE TABLE EXTENDED {quoted(parts)}").collect()
     (address,) = {row["data_type"] for row in said if row["col_name"] == "Location"}
     return _path(quote(address, safe=":/"))[0]
-
-
-def _roots(frame: DataFrame) -> list[str]:
-    """What each part of a frame reads that reads one folder or one file."""
-    leaves, kept = frame._jdf.queryExecution().analyzed().collectLeaves(), list[str]()
-    for i in range(leaves.size()):
-        with contextlib.suppress(Exception):  # one that reads no files
-            node = leaves.apply(i)
-            named = str(node.nodeName()).startswith("LogicalRelation")
-            listed = node.relation().location() if named else node.table().fileIndex()
-            if listed.rootPaths().size() == 1:
-                kept.append(_path(listed.rootPaths().apply(0).toUri().toString())[0])
-    return kept
 
 
 def _path(address: str) -> tuple[str, bool]:
