@@ -148,6 +148,17 @@ def _hidden(line: dict[str, Any]) -> None:
     line |= {"kind": "release", "row": None, "withheld": ["payload"]}
 
 
+def _version(line: dict[str, Any]) -> None:
+    line.pop("words", None)
+    row = {"unit_space": SPACE, "dataset": "visits", "id": "made up", "reason": "first asked for"}
+    line |= {"kind": "data_version", "row": row, "withheld": ["fingerprint"]}
+
+
+def _ledger(line: dict[str, Any]) -> None:
+    line.pop("words", None)
+    line |= {"kind": "ledger", "row": {"id": "made up", "key_check": None}, "withheld": ["secret"]}
+
+
 def _ceiling(line: dict[str, Any]) -> None:
     line["row"]["epsilon"], line["withheld"] = "5/1", ["fingerprint"]
 
@@ -158,7 +169,12 @@ def _swapped(line: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kinds", "forge"), [(("allowance", "charge"), _hidden), (("unit_space",), _ceiling), (("charge",), _swapped)]
+    ("kinds", "forge"),
+    [
+        *((("allowance", "charge"), hidden) for hidden in (_hidden, _version, _ledger)),
+        (("unit_space",), _ceiling),
+        (("charge",), _swapped),
+    ],
 )
 def test_lines_do_not_pass_as_what_they_are_not(tmp_path, kinds, forge):
     """A hash is of a line's values: their names, its kind and what it held back were believed, with key and head."""

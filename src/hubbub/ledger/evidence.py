@@ -104,8 +104,6 @@ def _chain(ledger: Ledger, with_answers: bool, last: int) -> Iterator[str]:
             return
         if line["kind"] == "ledger":
             line["withheld"] = ["secret"]
-        elif line["kind"] == "data_version":
-            line["withheld"] = ["fingerprint"]
         elif line["kind"] == "release" and not with_answers:
             line.pop("words", None)
             if not is_commitment(line["row"]["payload"]):  # of an older schema
@@ -208,8 +206,8 @@ How to check it without us
 --------------------------
 {check}
 A line is hashed as the JSON text ["hash before","time","kind",[its columns, in order]], a charge with the sums that it
-left behind; with HMAC-SHA-256 where the chain has a key. Two columns are withheld (a secret of the ledger, and keyed
-fingerprints of files): those lines are taken as they are, and the ones after them are linked to their hashes.
+left behind; with HMAC-SHA-256 where the chain has a key. A secret of the ledger in its first line is withheld: that
+line is taken as it is, and the ones after it are linked to its hash.
 
 What this shows, and what it does not
 -------------------------------------

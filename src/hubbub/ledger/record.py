@@ -354,14 +354,16 @@ class Record:
 
 
 def _exported(connection: Connection, serial: int, time: str, kind: str, digest: str) -> str:
-    """One row with its link, without the ledger's own secrets; a charge with the sums that its link holds too."""
+    """One row with its link, without the ledger's own secret, by which fingerprints are keyed; a charge with the sums
+    that its link holds too.
+    """
     columns = (*COLUMNS[kind], "sums") if kind == "charge" else COLUMNS[kind]
     row = connection.execute(f"SELECT {', '.join(columns)} FROM {kind} WHERE serial = ?", (serial,)).fetchone()
     if row is None:
         raise PolicyError(
             f"line {serial} of the ledger has lost its row in {kind!r}: `hubbub ledger verify` tells more."
         )
-    public = {k: v for k, v in zip(columns, row, strict=True) if k not in ("secret", "fingerprint")}
+    public = {k: v for k, v in zip(columns, row, strict=True) if k != "secret"}
     words = connection.execute("SELECT salt, content FROM wording WHERE serial = ?", (serial,)).fetchone()
     kept = {} if words is None else {"words": {"salt": words[0], "text": words[1]}}
     return json.dumps({"serial": serial, "time": time, "kind": kind, "row": public, **kept, "hash": digest})
