@@ -1035,8 +1035,8 @@ BUGS: Final[tuple[Bug, ...]] = (
             "tests/service/test_timetable.py::test_who_joins_at_a_shorter_answer_time_is_told_when_there_is_an_answer",
         ),
         (
-            "if one.capped and used.is_within(entry.spend):",
-            "if one.capped:",
+            "if entry is not None and one.capped and used.is_within(entry.spend):",
+            "if entry is not None and one.capped:",
             "a run says that it used more than was charged",
             "tests/service/test_found_in_service.py::test_what_a_runner_says_it_used_is_never_more_than_was_charged",
         ),
@@ -1071,7 +1071,7 @@ BUGS: Final[tuple[Bug, ...]] = (
             "tests/service/test_edited.py::test_what_waits_while_a_public_file_is_edited_is_not_run",
         ),
         (
-            '_set(writer.connection, one.serial, "part", json.dumps([used.written, text]))',
+            '_stage(writer.connection, one.serial, "part", json.dumps([used.written, text]))',
             "return_unused(writer, one.id, used, self._handle.budget(writer.connection, one.space), "
             "self._handle.rules)",
             "what was not used comes back when a run ends",
