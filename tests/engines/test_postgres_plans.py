@@ -60,7 +60,21 @@ def casts(levels: int, kind: str, other: str) -> str:
     return f"SELECT COUNT(*) AS c FROM ({inner}) AS z WHERE b IS NULL"
 
 
+def hidden(levels: int, made: str, above: str) -> str:
+    """Casts of a truth there and back, with a word of SQL in a constant of the third level, or below DISTINCT."""
+    there = "CAST(CAST({} AS INTEGER) AS BOOLEAN)"
+    inner = "SELECT id, x > 1 AS b FROM v"
+    for i in range(levels):
+        cast = f"({there.format(there.format('b'))} {above if i in (3, 6) else ''})"
+        inner = f"SELECT {made} id, {cast} AS b FROM ({inner}) AS t{i}"
+        inner += "" if made else " UNION ALL SELECT id, x > 1 AS b FROM v"
+    return f"SELECT COUNT(*) AS c FROM ({inner}) AS z WHERE b IS NULL"
+
+
 QUESTIONS = {
+    "a word in a constant": hidden(8, "", "OR 'OVER' > 'Y'"),
+    "below DISTINCT": hidden(7, "DISTINCT", "") + " OR b",
+    "a long constant": hidden(4, "", f"OR '{'€' * 250}' > 'Y'") + " OR NOT b" * 6,
     "unions": unions(8),
     "a few unions": unions(3),
     "a long sum": f"SELECT STDDEV(LEAST(GREATEST({added(200)}, 0), 1)) AS c FROM v",

@@ -115,7 +115,7 @@ def _text(stages: Sequence[Stage], select: str, dialect: Dialect) -> str:
 
 _SHORT: Final = 4_000
 """Characters of all stages up to which an engine may write them into each other."""
-_FEW: Final = 20_000
+_FEW: Final = 40_000
 """Words and signs that one may have then: some megabytes of a plan."""
 
 

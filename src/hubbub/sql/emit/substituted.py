@@ -16,25 +16,27 @@ from typing import Final
 __all__ = ["substituted"]
 
 _TOKEN: Final = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|\w+|[^\s\w]""")
-_ITSELF: Final = re.compile(r"\bGROUP BY\b|\bOVER\b|\bDISTINCT\b|\bLIMIT\b|\bHAVING\b|\bINTERSECT\b|\bEXCEPT\b")
 _NEXT: Final = frozenset({",", "FROM", "UNION", ")", ""})
 """What stands after the name of what is selected."""
 
 
 def substituted(stages: Sequence[tuple[str, str]]) -> int:
-    """The words and signs of the largest stage, each column counted as what it is computed of; of a column of a UNION
-    what all of its parts are. One of a stage that an engine computes by itself, as with GROUP BY, is one word.
+    """The words and signs of all stages, each column counted as what it is computed of; of a column of a UNION what all
+    of its parts are, of a constant its bytes, too. So is one of a stage with DISTINCT, a window or GROUP BY: Postgres
+    moves conditions below them.
 
     >>> substituted([("x", "SELECT a + a AS b FROM t"), ("y", "SELECT b + b AS c FROM x")])
-    14
+    22
+    >>> substituted([("x", "SELECT a IS DISTINCT FROM a AS b FROM t"), ("y", "SELECT b + 'OVER' AS c FROM x")])
+    23
     """
     known: dict[str, int] = {}
-    largest = 0
+    total = 0
     for _, sql in stages:
         size, made = _stage(_TOKEN.findall(sql), known)
-        largest = max(largest, size)
-        known |= dict.fromkeys(made, 1) if _ITSELF.search(sql) else made
-    return largest
+        total += size
+        known |= made
+    return total
 
 
 def _stage(words: Sequence[str], known: Mapping[str, int]) -> tuple[int, dict[str, int]]:
@@ -43,7 +45,7 @@ def _stage(words: Sequence[str], known: Mapping[str, int]) -> tuple[int, dict[st
     size, items, selects = 0, [0], [True]  # of each bracket that is open: of what stands last in it, and what it is
     for i, word in enumerate(words):
         after = words[i + 1].upper() if i + 1 < len(words) else ""
-        weight = known.get(word.strip('"'), 1)
+        weight = 1 + len(word.encode()) // 16 if word[0] == "'" else known.get(word.strip('"'), 1)
         size += weight
         items[-1] += weight
         match word.upper():
@@ -54,6 +56,8 @@ def _stage(words: Sequence[str], known: Mapping[str, int]) -> tuple[int, dict[st
                 selects.pop()
                 inside = items.pop()
                 items[-1] += inside
+            case "FROM" if words[i - 1].upper() == "DISTINCT":
+                pass  # IS DISTINCT FROM
             case "," | "FROM" | "SELECT" | "UNION" if selects[-1]:
                 items[-1] = 0
             case "AS" if selects[-1] and (words[i + 2].upper() if i + 2 < len(words) else "") in _NEXT:
