@@ -130,3 +130,17 @@ def test_a_table_by_the_files_that_it_reads(named, tmp_path):
         named.conf.unset(guesses)
         for name in ("first", "second"):
             named.sql(f"DROP TABLE {name}")
+
+
+def test_a_table_whose_column_is_called_location_is_known_by_its_place(named, tmp_path):
+    """DESCRIBE tells of columns before it tells of the table."""
+    place = tmp_path / "rows"
+    named.range(50).selectExpr("id AS pid", "'here' AS Location").write.parquet(f"file:{place}")
+    named.sql(f"CREATE TABLE third (pid LONG, Location STRING) USING parquet LOCATION '{place}'")
+    try:
+        path = ledger(tmp_path / "b.db")
+        opened(path, a=table("spark:third", "x"))
+        with Ledger.inspect(path) as book:
+            assert str(place) in [at for at, _, _ in book.versions._sources()]
+    finally:
+        named.sql("DROP TABLE third")

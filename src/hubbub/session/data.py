@@ -27,7 +27,7 @@ from hubbub.session.options import Options
 from hubbub.session.prepare import PricedStatement, ask
 from hubbub.session.remembered import Remembered, key_of
 from hubbub.session.shown import not_private
-from hubbub.session.sources import check_shown, older_places, source_places
+from hubbub.session.sources import check_shown, identities, older_places, source_places
 from hubbub.sql.bind.context import Reader
 from hubbub.sql.bind.declared import about_declarations
 from hubbub.sql.bind.query import PublicQuestion, TableInfo
@@ -86,10 +86,12 @@ class OpenTables:
             self.engine.close()
             raise
         for name, declared in self.tables.items():  # whose files are read again, whatever folder the process is in
-            if isinstance(declared, PublicTable) and isinstance(declared.source, str):
+            source = declared.source if isinstance(declared, PublicTable) else None
+            if isinstance(source, str) and not os.path.isabs(source):
                 # Not by `abspath`, which takes `..` away before a link is followed.
-                self.tables[name] = replace(declared, source=os.path.join(os.getcwd(), declared.source))
+                self.tables[name] = replace(declared, source=os.path.join(os.getcwd(), source))
         public = {n: t for n, t in self.tables.items() if isinstance(t, PublicTable)}
+        self._shown = {name: identities(table) for name, table in public.items()}
         self.outer = OuterSide(public, look=self.check_shown)
 
     def _add(self, name: str, table: PrivateTable | PublicTable) -> TableInfo:
@@ -122,9 +124,11 @@ class OpenTables:
         """
         located = self.located()
         check_shown(public, self.tables, located)
-        if self.versions is not None:
+        files = identities(self.tables[public])
+        if self.versions is not None and files != self._shown[public]:  # else an opening has asked, which takes a while
             shown = older_places({public: self.tables[public]}, located)
             self.versions.check_public(shown.public, shown.shown)
+            self._shown[public] = files
 
     def located(self) -> dict[str, Located]:
         """Where each source was found."""

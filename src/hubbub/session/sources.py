@@ -23,7 +23,10 @@ from hubbub.ledger.versions import ROWS, at_column, same_people
 from hubbub.remedies import DeclareOption
 from hubbub.tables.declare import PrivateTable, PublicTable
 
-__all__ = ["OlderPlaces", "check_shown", "older_places", "source_places", "spelled"]
+__all__ = ["OlderPlaces", "check_shown", "identities", "older_places", "source_places", "spelled"]
+
+
+_NOWHERE = Located()
 
 
 def source_places(
@@ -87,9 +90,9 @@ def check_shown(
     Raises:
         PolicyError: it does.
     """
-    shown = _identities(tables[public], located.get(public, Located()))
+    shown = identities(tables[public], located.get(public, Located()))
     for name, item in tables.items():
-        if isinstance(item, PrivateTable) and shown & _identities(item, located.get(name, Located())):
+        if isinstance(item, PrivateTable) and shown & identities(item, located.get(name, Located())):
             raise _refused(
                 name,
                 f"its source is that of {public!r}, or shares rows with it, and that one is declared as public: "
@@ -150,7 +153,7 @@ def older_places(
     files, shown = [], {}
     for name, item in tables.items():
         where = located.get(name, Located())
-        texts, numbers = _older(name, item, where), _identities(item, where)
+        texts, numbers = _older(name, item, where), identities(item, where)
         if isinstance(item, PrivateTable):
             private |= dict.fromkeys(product(texts, _units(item, where)), item.space)
             files.append((_places(name, item, where), numbers, _units(item, where), item.space))
@@ -215,10 +218,10 @@ def _places(name: str, declared: PrivateTable | PublicTable, located: Located) -
 
 def _known_by(name: str, declared: PrivateTable, located: Located) -> set[Hashable]:
     """What a source is, whatever names it has."""
-    return {*map(one_form, _places(name, declared, located)), *_identities(declared, located)}
+    return {*map(one_form, _places(name, declared, located)), *identities(declared, located)}
 
 
-def _identities(declared: PrivateTable | PublicTable, located: Located) -> set[Hashable]:
+def identities(declared: PrivateTable | PublicTable, located: Located = _NOWHERE) -> set[Hashable]:
     """What a source is by any name of it: a file, by its number; each file of several; a frame itself; an address that
     cannot be shown; the copy of it that questions read.
     """

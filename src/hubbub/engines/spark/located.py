@@ -54,9 +54,11 @@ def located_at(frame: DataFrame, parts: Sequence[str], spark: SparkSession | Non
 
 def _location(parts: Sequence[str], spark: SparkSession) -> str:
     """The folder, or file, of a table of the catalogue."""
-    said = spark.sql(f"DESCRIBE TABLE EXTENDED {quoted(parts)}").collect()
-    (address,) = {row["data_type"] for row in said if row["col_name"] == "Location"}
-    return _path(quote(address, safe=":/"))[0]
+    said = [
+        (row["col_name"], row["data_type"]) for row in spark.sql(f"DESCRIBE TABLE EXTENDED {quoted(parts)}").collect()
+    ]
+    about = [name for name, _ in said].index("# Detailed Table Information")  # above it are columns, by any name
+    return _path(quote(dict(said[about:])["Location"], safe=":/"))[0]
 
 
 def _path(address: str) -> tuple[str, bool]:
