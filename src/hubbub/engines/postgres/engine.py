@@ -32,7 +32,7 @@ from hubbub.engines.exact import exact
 from hubbub.engines.fields import Fields
 from hubbub.engines.postgres.catalog import Found, kin_of, look, never_null, refuse_hidden, server_of, steady, strayed
 from hubbub.engines.postgres.dialect import Postgres
-from hubbub.engines.postgres.settings import ALONE, LONG, MANY, NAME, SORTED, Kept, begin, connect, limit
+from hubbub.engines.postgres.settings import ALONE, COLUMNS, LONG, MANY, NAME, SORTED, Kept, begin, connect, limit
 from hubbub.engines.stopping import asker
 from hubbub.errors import EngineError, PolicyError, QueryError
 from hubbub.ledger.places import INSIDE
@@ -40,6 +40,7 @@ from hubbub.remedies import DeclareOption
 from hubbub.sql.emit.place import Place
 from hubbub.sql.emit.plan import aggregate_sql, listed_sql, summed
 from hubbub.sql.emit.rows import rows_sql
+from hubbub.sql.emit.widest import widest
 from hubbub.tables.declare import EachRow, PrivateTable, PublicTable
 from hubbub.tables.kinds import Kind
 from hubbub.tables.plan import Plan
@@ -222,6 +223,8 @@ class PostgresEngine:
         Raises QueryError where a text would grow beyond all use, or the server does not take it.
         """
         _, texts = self.texts(plan)
+        if any(widest(text) > COLUMNS for text in texts):
+            raise _too_large("54011")
         stubs = {leaf.place: leaf.columns for leaf in leaves(plan.question.relation)}
         con = None
         try:
@@ -239,10 +242,7 @@ class PostgresEngine:
             # Data exceptions and lost connections have other classes; here no row was read.
             state = error.sqlstate or ""
             if state.startswith(_TOO_MUCH):
-                raise QueryError(
-                    "this question is larger than the server takes (at most 1,664 columns in each step, and a limited "
-                    f"depth; {state}). Ask for fewer aggregates at a time. Nothing was charged."
-                ) from None
+                raise _too_large(state) from None
             if state.startswith(_NOT_BOUND):
                 raise QueryError(
                     f"the server does not take this form of question ({state}); ask in another way. Nothing was "
@@ -393,6 +393,13 @@ def _try(con: psycopg.Connection[Any], name: str, inner: str, relation: Found) -
 
 def _has_icu(con: psycopg.Connection[Any]) -> bool:
     return con.execute("SELECT 1 FROM pg_collation WHERE collname = 'und-x-icu'").fetchone() is not None
+
+
+def _too_large(state: str) -> QueryError:
+    return QueryError(
+        "this question is larger than the server takes (at most 1,664 columns in each step, with what rows are sorted "
+        f"by, and a limited depth; {state}). Ask for fewer aggregates at a time. Nothing was charged."
+    )
 
 
 def _bytes(values: Sequence[Any]) -> int:

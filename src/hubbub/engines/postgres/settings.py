@@ -91,6 +91,8 @@ ALONE: Final = b"SET LOCAL max_parallel_workers_per_gather = 0"
 sent beside it, through memory that machines may have little of; and a table's pages decide whether there are any."""
 LONG: Final = 20_000
 """Characters of a text whose plan is at most some forty times as long."""
+COLUMNS: Final = 1_500
+"""Of a row at most, with what it is sorted by: beyond 1,664 the server fails at the first row, and so tells of one."""
 MANY: Final = 1_000_000
 """Bytes of public rows, of which a plan has some seven times as many."""
 

@@ -13,9 +13,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-__all__ = ["substituted"]
+__all__ = ["TOKEN", "substituted"]
 
-_TOKEN: Final = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|\w+|[^\s\w]""")
+TOKEN: Final = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|\w+|[^\s\w]""")
 _NEXT: Final = frozenset({",", "FROM", "UNION", ")", ""})
 """What stands after the name of what is selected."""
 
@@ -33,7 +33,7 @@ def substituted(stages: Sequence[tuple[str, str]]) -> int:
     known: dict[str, int] = {}
     total = 0
     for _, sql in stages:
-        size, made = _stage(_TOKEN.findall(sql), known)
+        size, made = _stage(TOKEN.findall(sql), known)
         total += size
         known |= made
     return total
