@@ -357,14 +357,19 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
 """
 
 
+@pytest.mark.parametrize("long", ["t", "id"])
 @pytest.mark.parametrize("way", ["quick", "plain"])
-def test_a_long_text_that_one_person_s_rows_share_is_written_out_for_none_of_them(tmp_path: Path, way: str) -> None:
-    """A file of 12 KB, with a text of 1 MB in 2,000 rows of one person, took 6 GB."""
-    codes = pa.array([0] * 1000 + [1] * 700, pa.int32())
-    texts = pa.DictionaryArray.from_arrays(codes, pa.array(["a", "x" * 2**20]))
-    ids = [*range(1000), *[5000] * 700]
+def test_a_long_text_that_one_person_s_rows_share_is_written_out_for_none_of_them(
+    tmp_path: Path, way: str, long: str
+) -> None:
+    """A file of 12 KB, with a text of 1 MB in 2,000 rows of one person, took 6 GB; as that person's name, too."""
+    codes = pa.array([*([0] * 1000 if long == "t" else range(1000)), *[1 if long == "t" else 1000] * 700], pa.int32())
+    names = ["a"] if long == "t" else [str(i) for i in range(1000)]
+    texts = pa.DictionaryArray.from_arrays(codes, pa.array([*names, "x" * 2**20]))
+    others = [*range(1000), *[5000] * 700]
     path, place = tmp_path / "t.parquet", tmp_path / "kept" / "t.parquet"
-    pq.write_table(pa.table({"id": ids, "t": texts, "x": range(1700)}), path, compression="zstd")
+    columns = {"t": texts, "id": others} if long == "t" else {"id": texts, "t": others}
+    pq.write_table(pa.table({**columns, "x": range(1700)}), path, compression="zstd")
     done = subprocess.run(
         [sys.executable, "-P", "-c", _WRITER, str(path), str(place), way], capture_output=True, text=True, check=True
     )

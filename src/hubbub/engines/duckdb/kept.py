@@ -108,12 +108,15 @@ def _copy(
     )
     every, numbers = ", ".join(map(quote, physical)), ", ".join(NUMBERS)
     rows = f"(SELECT {numbers}, {shown} FROM {relation}) AS read_rows"
+    stored = next(kind for c, kind in physical.items() if quote(c) == owner).removesuffix(CUT)
+    # A long name goes by its hash: it stands there once for each row, too.
+    name = DUCKDB.unit_name(owner, {"VARCHAR": "text", "BLOB": "blob"}.get(stored, stored))
     # What is joined first is read through: with the rows on the other side, each text would be written out.
     con.execute("SET disabled_optimizers = 'join_order,build_side_probe_side'")
     con.execute(
         f"CREATE OR REPLACE TEMP TABLE kept_rows AS SELECT {numbers} "
-        f"FROM (SELECT {numbers}, {owner}, hash({every}) AS place FROM {rows} WHERE {owner} IS NOT NULL) "
-        f"QUALIFY row_number() OVER (PARTITION BY {owner} ORDER BY place, {numbers}) <= {most}"
+        f"FROM (SELECT {numbers}, {name} AS owner_name, hash({every}) AS place FROM {rows} WHERE {owner} IS NOT NULL) "
+        f"QUALIFY row_number() OVER (PARTITION BY owner_name ORDER BY place, {numbers}) <= {most}"
     )
     con.execute(
         f"COPY (SELECT {every} FROM {rows} SEMI JOIN kept_rows USING ({numbers})) "

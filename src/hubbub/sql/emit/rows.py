@@ -31,5 +31,8 @@ def rows_sql(scan: Scan, places: Mapping[str, Place], columns: Sequence[str], di
     stages = list(relation_stages(scan, places, names, dialect, with_unit=not scan.each_row))
     body = ",\n".join(f"{name} AS (\n{sql}\n)" for name, sql in stages)
     shown = [f"c{i}" for i in range(len(columns))]
-    shown += [] if scan.each_row else ["dense_rank() OVER (ORDER BY unit) AS owner"]
+    unit = "unit"
+    if scan.unit is not None and scan.path is None:  # a long name would be written out for each row of its person
+        unit = dialect.unit_name(unit, places[scan.table].key(scan.unit)[1])
+    shown += [] if scan.each_row else [f"dense_rank() OVER (ORDER BY {unit}) AS owner"]
     return f"WITH {body}\nSELECT {', '.join(shown)} FROM {stages[-1][0]}"
