@@ -269,3 +269,21 @@ def test_an_anchor_that_was_given_up_vouches_for_no_backup(tmp_path):
         file.unlink()
     with pytest.raises(PolicyError, match="no anchor tells what was charged since"):
         put_back(read_backup(tmp_path / "backup"), path, key=None, anchor_at=kept)
+
+
+def test_an_anchor_that_another_one_replaced_vouches_for_no_backup(tmp_path):
+    """It stands still, and a backup that is made later holds the line that it names."""
+    old, path = tmp_path / "anchor", tmp_path / "b.db"
+    with Ledger.open(path, budgets=BUDGETS, anchor=old) as ledger:
+        charge(ledger, "1/10", question_key="1")
+    with Ledger.manage(path, unanchored=True) as ledger:
+        ledger.name_anchor(tmp_path / "another")
+        ledger.steward.make_anchor(author="steward")
+    with Ledger.open(path, budgets=BUDGETS, anchor=tmp_path / "another") as ledger:
+        charge(ledger, "1/10", question_key="2")
+        back_up(ledger, tmp_path / "backup")
+        charge(ledger, "7/10", question_key="3")
+    for file in tmp_path.glob("b.db*"):
+        file.unlink()
+    with pytest.raises(PolicyError, match="may be older than"):
+        put_back(read_backup(tmp_path / "backup"), path, key=None, anchor_at=old)

@@ -667,6 +667,22 @@ def test_a_policy_that_is_refused_for_its_limits_leaves_no_source_behind(tmp_pat
     assert run(("policy", "check")) == 0, capsys.readouterr().err
 
 
+def test_a_check_of_a_policy_compares_tables_of_postgres_with_the_ledger(clinic, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    text = '[ledger]\nfile = "b.db"\n[budget]\nepsilon = 1\n' + "".join(
+        f'[tables.{name}]\nsource = "{clinic}"\ntable = "{table}"\nunit = "{unit}"\n'
+        'unit_space = "{}"\nmax_total = 1\n'
+        for name, table, unit in (("v", "visits", "pid"), ("o", "orders", "oid"))
+    )
+    file = tmp_path / "hubbub.toml"
+    file.write_text(text.format("x", "y"))
+    assert run(("ledger", "create")) == 0
+    assert run(("policy", "check")) == 0
+    file.write_text(text.format("y", "x"))
+    assert run(("policy", "check")) == 3
+    assert "stands in the unit space" in " ".join(capsys.readouterr().err.split())
+
+
 def test_tables_that_inherit_from_each_other_are_one_source_in_every_process(clinic, tmp_path):
     """c is read with a and with b, and only the two tables on top of it were compared, as a pair; the service compared
     none."""

@@ -198,7 +198,7 @@ def _checked(draft: Path, backup: Backup, key: bytes | None, anchor_at: Path | N
             return f"its anchor names line {at[0]}, and was not written with the backup's key"
         if at is None or not ledger._handle.has_anchor():  # by its own word: a file that was given up moves no more
             return "no anchor tells what was charged since"
-        if ledger.chain.holds(*at):
+        if ledger.chain.holds(*at) and at[0] >= backup.line:  # one that moves is never behind a copy that is made later
             return None
         return f"its anchor names line {at[0]}, and the backup ends with line {backup.line}"
 

@@ -283,7 +283,7 @@ class AccountState:
             raise PolicyError(
                 f"the ledger has a limit for {known!r}, and the analyst who asks is called {name!r}: the limit would "
                 f"not be kept. Ask as {known.removeprefix('analyst:')!r}, or let a steward give the other spelling a "
-                f"limit of its own: `hubbub grant {account} EPSILON`. Nothing was charged."
+                f"limit of its own: `hubbub grant {account} --epsilon EPSILON`. Nothing was charged."
             )
         self._spelt.add((space, account))
 

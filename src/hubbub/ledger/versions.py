@@ -170,7 +170,7 @@ class Versions:
                 raise PolicyError(
                     f"the ledger has a limit for {same[0]!r}, and this session calls the table {name!r}: the limit "
                     f"would not be kept. Call it {known.in_python()}, or let a steward give the other spelling a limit "
-                    f"of its own: `hubbub grant {mine} EPSILON`. Nothing was charged.",
+                    f"of its own: `hubbub grant {mine} --epsilon EPSILON`. Nothing was charged.",
                     remedy=known if known.new.lower() == name.lower() else (),  # SQL ignores case alone
                 )
 

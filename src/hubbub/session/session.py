@@ -135,10 +135,10 @@ class Session:
                 anchor=anchor,
             )
             self._data.respell(self._ledger.spelling)
-            self._data.versions = self._ledger.versions
+            versions = self._data.versions = self._ledger.versions
             if _policy is not None:
                 agree_on_limits(self._ledger, declared, _policy, record=_create_ledger)
-            self._ledger.versions.remember_sources(spelled(places if _notes else {}, self._ledger.spelling))
+            (versions.remember_sources if _notes else versions.check_sources)(spelled(places, self._ledger.spelling))
         except BaseException:
             self._data.close()
             raise
