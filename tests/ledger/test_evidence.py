@@ -15,7 +15,8 @@ import pytest
 from hubbub.errors import PolicyError
 from hubbub.ledger.budget import Budget
 from hubbub.ledger.evidence import write_evidence
-from hubbub.ledger.evidence_check import link
+from hubbub.ledger.evidence_check import COLUMNS, link
+from hubbub.ledger.schema import COLUMNS as KEPT
 from hubbub.ledger.store import Ledger
 from ledger.helpers import SPACE, charge
 from ledger.test_chain import BUDGETS, KEY, fill
@@ -302,3 +303,10 @@ def test_evidence_is_of_one_moment(tmp_path, monkeypatch):
     assert (code, "epsilon 1/10" in said) == (0, True), said
     assert json.loads((folder / "totals.json").read_text("utf-8"))[0]["charged"]["epsilon"] == "0.1"
     assert len(list((folder / "receipts").iterdir())) == 1
+
+
+def test_the_program_knows_every_kind_of_line():
+    """It stands alone, so it says again what a ledger's lines hold."""
+    assert {kind: tuple(columns.split(",")) for kind, columns in COLUMNS.items()} == {
+        kind: (*columns, "sums") if kind == "charge" else columns for kind, columns in KEPT.items()
+    }

@@ -38,7 +38,7 @@ class Located:
     place: a text that is the same for every spelling; None where the declaration says it all. inner: the table inside
     a database, in full. older: texts by which it may have been called before. here: equal for sources that are one in
     this process, where no text says so. header: the columns of a text file, in small letters, where its engine alone
-    can read its header. kept: other places that a ledger knows it by, such as the folders of its files.
+    can read its header. kept: other places that a ledger knows it by, such as the folder of a table of Spark.
     """
 
     place: str | None = None

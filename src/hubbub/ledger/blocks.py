@@ -55,11 +55,7 @@ def return_unused(writer: Writer, charge_id: str, used: Total, budget: Budget, r
     Raises InternalError where it is not a question that is being drawn, gave something back, or used more.
     """
     entry = believed(writer.connection, charge_id)
-    if (
-        entry is None
-        or entry.kind not in ("question", "reading")
-        or (entry.kind == "question" and entry.state != "drawing")
-    ):
+    if entry is None or not (entry.kind == "reading" or (entry.kind == "question" and entry.state == "drawing")):
         raise InternalError(f"charge {charge_id} is not being drawn and gives nothing back")
     if entries(writer.connection, "WHERE charge.kind = 'return' AND charge.block = ?", charge_id):
         raise InternalError(f"charge {charge_id} gave back what it did not use")

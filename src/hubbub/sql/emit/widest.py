@@ -20,8 +20,8 @@ _CLAUSES: Final = frozenset({"FROM", "JOIN", "ON", "WHERE", "GROUP", "ORDER", "H
 
 
 def widest(text: str) -> int:
-    """At least as many columns as a row has anywhere: those that a stage makes, or that its sources do together, and
-    all keys of joins, windows and groups that the text names.
+    """The columns of the widest row, estimated from above: those that a stage makes, or that its sources do together,
+    and all keys of joins, windows and groups that the text names.
 
     >>> joined = "SELECT x AS z FROM r1 AS a JOIN r1 AS b ON x = y AND y = 3"
     >>> widest(f"WITH r1 AS (SELECT a AS x, b AS y FROM t), r2 AS ({joined}) SELECT z FROM r2")
